@@ -55,6 +55,23 @@ fn two_threads_agree_on_everything_small() {
     assert!((0..2 * KEYS).all(|key| map.pin().contains_key(&key) == (key % 3 != 0)));
 }
 
+/// Texts, plain entries, and inline ones.
+#[test]
+fn a_clone_of_a_map_has_entries_of_its_own() {
+    let texts: HashMap<u64, String> = (0..KEYS).map(|key| (key, key.to_string())).collect();
+    let numbers: HashMap<u64, u64> = (0..KEYS).map(|key| (key, !key)).collect();
+    let inline: InlineMap<u64, u64> = (0..KEYS).map(|key| (key, !key)).collect();
+    let (copy, of_numbers, of_inline) = (texts.clone(), numbers.clone(), inline.clone());
+    assert!(copy == texts && of_numbers == numbers && of_inline == inline);
+    std::thread::scope(|scope| {
+        scope.spawn(|| drop(texts));
+        scope.spawn(|| drop(numbers));
+        copy.pin().insert(KEYS, String::new());
+    });
+    assert!((0..KEYS).all(|key| copy.pin()[&key] == key.to_string() && of_numbers.pin()[&key] == !key));
+    assert_eq!(copy.into_iter().count(), KEYS as usize + 1);
+}
+
 /// Replaced, removed, and looked at by another thread, which ends the view.
 #[test]
 fn a_part_of_a_value_lives_as_long_as_its_view() {

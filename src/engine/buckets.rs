@@ -333,6 +333,14 @@ impl<P: Payload> Buckets<P> {
         }
     }
 
+    /// Replaces an item by one that takes its place in all: its tag and its split bits stay. Nobody else reads or writes.
+    #[inline]
+    pub(super) fn replace_alone(&self, bucket: u32, lane: u32, item: P::Item) {
+        let slot = self.slot(bucket, lane);
+        // SAFETY: as in `item`.
+        unsafe { P::store(slot, item, P::split_bits(slot)) };
+    }
+
     /// Empties the slots of a bucket that have these tags, where `tags` is not 0: like [`Buckets::clear`] of each.
     #[inline]
     pub(super) fn clear_these(&self, bucket: u32, tags: u32) {

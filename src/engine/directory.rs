@@ -51,6 +51,13 @@ pub(super) struct Counts {
     pub(super) longest_pause_ns: AtomicU64,
 }
 
+/// What a segment covers: the prefixes that a directory of `base << level` entries maps to entry `index`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Covers {
+    pub(super) index: u32,
+    pub(super) level: u32,
+}
+
 /// A locked segment that is the current one for some prefix, and stays so while this lives.
 pub(crate) struct Writing<'a, P: Payload> {
     /// The segment. Dropped before `entered`.
@@ -90,6 +97,18 @@ impl<'a, P: Payload> Writing<'a, P> {
 impl<P: Payload> Directory<P> {
     /// An empty table of the given shape, made for `requested` entries.
     pub(crate) fn new(shape: Shape, requested: usize) -> Result<Self, CapacityError> {
+        let covers = (0..shape.segments).map(|index| Covers { index, level: 0 });
+        Self::with_segments(shape, requested, shape.buckets, 0, covers)
+    }
+
+    /// An empty table of segments of so many buckets, whose levels are `level` at the most; together they cover all.
+    pub(super) fn with_segments(
+        shape: Shape,
+        requested: usize,
+        buckets: u32,
+        level: u32,
+        covers: impl ExactSizeIterator<Item = Covers>,
+    ) -> Result<Self, CapacityError> {
         let this = Directory {
             root: AtomicPtr::new(core::ptr::null_mut()),
             shape,
@@ -98,34 +117,42 @@ impl<P: Payload> Directory<P> {
             counts: Counts::default(),
             allowance: Allowance::none(),
         };
-        this.populate().ok_or(CapacityError { requested, limit: shape.limit(), out_of_memory: true })?;
+        let made = this.populate(buckets, level, covers);
+        made.ok_or(CapacityError { requested, limit: shape.limit(), out_of_memory: true })?;
         Ok(this)
     }
 
     /// Allocates the first segments; `None` if there is no memory, and then nothing is left behind but what `drop`
     /// frees.
-    fn populate(&self) -> Option<()> {
-        let Shape { segments, buckets, huge_pages, .. } = self.shape;
+    fn populate(
+        &self,
+        buckets: u32,
+        level: u32,
+        covers: impl ExactSizeIterator<Item = Covers>,
+    ) -> Option<()> {
+        let Shape { segments: base, huge_pages, .. } = self.shape;
+        let count = covers.len();
         let stripes = self.shape.stripes_for(buckets);
         let plan = Segment::<P>::plan(buckets, stripes)?;
-        let count = segments as usize;
-        let each = [plan.head, plan.tags, plan.slots].iter().map(Layout::size).sum::<usize>();
-        Self::probe(each.checked_mul(count)?)?;
-        let root = Root::<P>::allocate(segments, 0, &self.meter)?;
+        Self::probe(plan.bytes().checked_mul(count)?)?;
+        let root = Root::<P>::allocate(base << level, level, &self.meter)?;
         // Relaxed: nobody else knows the map yet. From here on `drop` frees what there is.
         self.root.store(root.as_ptr(), Ordering::Relaxed);
         let mut pool = self.pool.lock();
         // SAFETY: just constructed; freed by `drop`.
         let root = unsafe { Root::<P>::new(root) };
-        for index in 0..segments {
-            let left = (segments - index) as usize;
+        for (done, Covers { index, level: of_level }) in covers.enumerate() {
+            let left = count - done;
             // Slots of one segment are long enough to be by themselves, unless they are to share huge pages.
             let slots = if huge_pages { left } else { 1 };
             let memory = pool.supply.take(&plan, left, slots, huge_pages, &self.meter)?;
             let segment = Segment::<P>::construct(memory, buckets, stripes);
-            root.entry(index).store(segment.as_ptr(), Ordering::Relaxed);
+            let span = level - of_level;
+            for entry in index << span..(index + 1) << span {
+                root.entry(entry).store(segment.as_ptr(), Ordering::Relaxed);
+            }
             // SAFETY: just constructed.
-            Locked::lock(unsafe { SegmentRef::new(segment) }).state().covers(index, 0, segments);
+            Locked::lock(unsafe { SegmentRef::new(segment) }).state().covers(index, of_level, base);
         }
         pool.live = count;
         Some(())
@@ -267,6 +294,11 @@ impl<P: Payload> Directory<P> {
             drop(locked);
             spin_loop();
         }
+    }
+
+    /// What the table was made as.
+    pub(crate) fn shape(&self) -> Shape {
+        self.shape
     }
 
     /// The shape of a copy.

@@ -10,6 +10,7 @@
 //! | `model` | what has been copied ahead of a split, by itself |
 //! | `insert` | a key that is not there gets a slot |
 //! | `resize` | room that is asked for, or given back, in all segments |
+//! | `replica` | a copy of a whole table |
 //! | `growth` | replace a segment by larger ones, or by a smaller one |
 //! | `split` | give half of a segment's items to a new one |
 //! | `publish` | make the directory lead to new segments |
@@ -65,6 +66,7 @@ mod payload;
 mod pool;
 mod prefetch;
 mod publish;
+mod replica;
 mod residents;
 mod resize;
 mod root;

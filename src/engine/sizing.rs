@@ -201,6 +201,16 @@ impl Shape {
         })
     }
 
+    /// The shape of a table with the same options that has so many slots, for `len` entries: as [`Shape::for_items`], but for
+    /// the segments that it begins with.
+    pub(super) fn of_replica(&self, slots: u64, len: usize) -> Self {
+        Shape {
+            huge_pages: self.told_huge_pages.unwrap_or(slots >= HUGE_SLOTS),
+            fixed_capacity: self.fixed_capacity.map(|capacity| capacity.max(len)),
+            ..*self
+        }
+    }
+
     /// Stripes in a segment of `buckets`: no more than buckets.
     pub(crate) fn stripes_for(&self, buckets: u32) -> u32 {
         self.stripes.min(1 << buckets.ilog2())

@@ -6,7 +6,7 @@ use core::ptr::NonNull;
 use super::directory::{Directory, Writing};
 use super::locked::Locked;
 use super::payload::Payload;
-use super::segment::SegmentRef;
+use super::segment::{SegmentRef, State};
 #[cfg(feature = "rayon")]
 use crate::hash::whole_parts;
 
@@ -69,7 +69,12 @@ impl<P: Payload> Directory<P> {
     /// The prefixes that a locked segment covers.
     #[inline]
     pub(super) fn prefixes(&self, writing: &Writing<'_, P>) -> Range<u64> {
-        let state = writing.locked.state_ref();
+        self.prefixes_of(writing.locked.state_ref())
+    }
+
+    /// The prefixes that a segment in this state covers.
+    #[inline]
+    pub(super) fn prefixes_of(&self, state: &State<P>) -> Range<u64> {
         let (index, len) = (u64::from(state.index), self.segments_at(state.level));
         (index << 32).div_ceil(len)..((index + 1) << 32).div_ceil(len)
     }
@@ -101,7 +106,13 @@ impl<P: Payload> Directory<P> {
     /// Gives all items to `each`, for whoever drops the table next: they are in it still, and nobody comes to look.
     pub(crate) fn give_all(&mut self, mut each: impl FnMut(P::Item)) {
         for segment in self.segments() {
-            Locked::lock(segment).for_each(&mut each);
+            let locked = Locked::lock(segment);
+            for buckets in locked.arrays() {
+                for bucket in 0..buckets.len() {
+                    buckets.fetch_ahead(bucket);
+                    buckets.items(bucket).for_each(|(item, _)| each(item));
+                }
+            }
         }
     }
 

@@ -147,6 +147,11 @@ impl<T> Slab<T> {
         self.homes.lines()
     }
 
+    /// Whether entries have homes: then their digests are asked for.
+    pub(crate) fn has_home_cells(&self) -> bool {
+        self.homes.has_cells()
+    }
+
     /// Memory for an entry, uninitialized; `None` if there is none [M1]. Under the lock of the digest's segment, whose
     /// magazine it is, or where nobody else uses that [W7].
     #[inline]

@@ -50,19 +50,28 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
         tail: usize,
         gathered: bool,
     ) -> Result<Self, CapacityError> {
-        let directory = Directory::new(shape, requested)?;
-        let meter = directory.meter();
+        Ok(Self::of(Directory::new(shape, requested)?, requested, tail, gathered))
+    }
+
+    /// The same, of these segments.
+    fn of(directory: Directory<Slots<K, V, R>>, requested: usize, tail: usize, gathered: bool) -> Self {
+        let (meter, shape) = (directory.meter(), directory.shape());
         let room = move || Self::most_waiting(meter.bytes(), gathered);
         // Lists of entries are retired as one: few of them are many.
         let collector = Collector::new(gathered && OldEntries::<K, V>::GATHERS, Some(Box::new(room)));
         let slab = EntrySlab::new(&shape, shape.fixed_capacity.unwrap_or(requested), tail);
         let home_lines = slab.home_lines();
-        Ok(Table { collector, directory, slab, home_lines, entries: PhantomData })
+        Table { collector, directory, slab, home_lines, entries: PhantomData }
     }
 
     /// An empty table of a map.
     pub(crate) fn for_map(shape: Shape, requested: usize) -> Result<Self, CapacityError> {
         Self::new(shape, requested, 0, true)
+    }
+
+    /// The same, of these segments.
+    pub(crate) fn of_map(directory: Directory<Slots<K, V, R>>, requested: usize) -> Self {
+        Self::of(directory, requested, 0, true)
     }
 
     /// How many retired objects may wait before barriers stop waiting for their time, in a table whose segments have so many

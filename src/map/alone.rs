@@ -1,4 +1,4 @@
-//! Filling a map that nobody else uses: what `collect`, `clone` and `extend` of a map of one's own do [W7].
+//! Filling a map that nobody else uses: what `collect` and `extend` of a map of one's own do [W7].
 //!
 //! An empty map is made anew for as many pairs as are promised, and pairs are inserted without locks.
 
@@ -8,7 +8,7 @@ use bytemuck::Pod;
 
 use super::bulk::{Target, in_batches};
 use super::{HashMap, InlineMap};
-use crate::engine::{CapacityError, Directory, Inline, Payload, Shape};
+use crate::engine::{Directory, Inline, Payload, Shape};
 use crate::entries::{Entry, OwnedEntry, Slots, Table, Within};
 use crate::hash::Digest;
 use crate::outcome::FULL;
@@ -93,26 +93,6 @@ pub(super) fn extend_alone<K, V, M: Fill<K, V>>(map: &mut M, pairs: impl IntoIte
     map.remake_for(pairs.size_hint().0);
     let digested = |map: &Alone<'_, M>, (key, value): (K, V)| (map.0.digest_of(&key), key, value);
     assert!(in_batches(pairs, digested, Alone(map)), "{FULL}");
-}
-
-/// The map that was made to be a copy of another, with what that has, which may have become more meanwhile than such a map
-/// would take. Panics if there is no memory for it or for them.
-#[track_caller]
-pub(super) fn copy<K, V, M: Fill<K, V>>(
-    made: Result<M, CapacityError>,
-    pairs: impl Iterator<Item = (K, V)>,
-) -> M {
-    let mut copy = match made {
-        Ok(copy) => copy,
-        Err(error) => panic!("{error}"),
-    };
-    let limit = copy.directory_mut().limit(usize::MAX);
-    extend_alone(&mut copy, pairs);
-    if let Some(limit) = limit {
-        let len = copy.directory().len();
-        copy.directory_mut().limit(limit.max(len));
-    }
-    copy
 }
 
 // SAFETY: the map has no other directory.

@@ -6,7 +6,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use ahash::RandomState;
 
-use super::alone::{copy, extend_alone};
+use super::alone::extend_alone;
 use super::builder::sealed::FromShape;
 use super::{Builder, HashMapKind, IntoIter, Pinned, PinnedOwned};
 use crate::engine::{CapacityError, Shape, Stats};
@@ -560,18 +560,6 @@ impl<K: fmt::Debug, V: fmt::Debug, S> fmt::Debug for HashMap<K, V, S> {
     }
 }
 
-/// Copies every entry that is present throughout, into a map with the same options and room for as many. Panics if
-/// there is no memory for it, and in a closure that runs under this map's lock.
-impl<K: Clone + Hash + Eq, V: Clone, S: Clone + BuildHasher> Clone for HashMap<K, V, S> {
-    #[track_caller]
-    fn clone(&self) -> Self {
-        let pin = self.pin();
-        let shape = self.table.directory.shape_of_copy();
-        let made = shape.and_then(|shape| HashMapKind::from_shape(shape, pin.len(), self.hasher.clone()));
-        copy(made, pin.iter().map(|(key, value)| (key.clone(), value.clone())))
-    }
-}
-
 /// Equal if they have the same keys with equal values; both should be quiet. Walks over the first: panics in a closure that
 /// runs under its lock.
 impl<K: Hash + Eq, V: PartialEq, S: BuildHasher> PartialEq for HashMap<K, V, S> {
@@ -583,8 +571,8 @@ impl<K: Hash + Eq, V: PartialEq, S: BuildHasher> PartialEq for HashMap<K, V, S> 
 
 impl<K: Hash + Eq, V: Eq, S: BuildHasher> Eq for HashMap<K, V, S> {}
 
-/// A map made for as many pairs as the iterator promises: for more than it needs, if many are of the same keys; a `clone` takes
-/// less. Of equal keys the last stays, with its value. Panics if there is no memory for them.
+/// A map made for as many pairs as the iterator promises: for more than it needs, if many are of the same keys; what is
+/// collected from it once more takes less. Of equal keys the last stays, with its value. Panics if there is no memory for them.
 impl<K: Hash + Eq, V, S: BuildHasher + Default> FromIterator<(K, V)> for HashMap<K, V, S> {
     #[track_caller]
     fn from_iter<I: IntoIterator<Item = (K, V)>>(iter: I) -> Self {

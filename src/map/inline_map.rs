@@ -8,7 +8,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 use ahash::RandomState;
 use bytemuck::Pod;
 
-use super::alone::{copy, extend_alone};
+use super::alone::extend_alone;
 use super::builder::sealed::FromShape;
 use super::{Builder, InlineDrain, InlineIter, InlineKeys, InlineMapKind, InlineValues};
 use crate::engine::{CapacityError, Directory, Inline, Shape, Stats, each_batch};
@@ -288,6 +288,11 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
         InlineValues(self.iter())
     }
 
+    /// The map of these slots.
+    pub(super) fn of(slots: Slots<K, V>, hasher: S) -> Self {
+        InlineMap { slots, hasher, entries: PhantomData }
+    }
+
     /// Removes all entries, and walks over those removed. A segment is emptied when the walk reaches it, or when the
     /// iterator is dropped.
     ///
@@ -446,7 +451,7 @@ impl<K: Pod, V: Pod, S> FromShape<S> for InlineMapKind<K, V> {
     type Map = InlineMap<K, V, S>;
 
     fn from_shape(shape: Shape, requested: usize, hasher: S) -> Result<Self::Map, CapacityError> {
-        Ok(InlineMap { slots: Directory::new(shape, requested)?, hasher, entries: PhantomData })
+        Ok(InlineMap::of(Directory::new(shape, requested)?, hasher))
     }
 }
 
@@ -464,17 +469,6 @@ impl<K: Pod + fmt::Debug, V: Pod + fmt::Debug, S> fmt::Debug for InlineMap<K, V,
     }
 }
 
-/// Copies every entry that is present throughout, into a map with the same options and room for as many. Panics if
-/// there is no memory for it, and in a closure that runs under this map's lock.
-impl<K: Pod + Hash + Eq, V: Pod, S: Clone + BuildHasher> Clone for InlineMap<K, V, S> {
-    #[track_caller]
-    fn clone(&self) -> Self {
-        let shape = self.slots.shape_of_copy();
-        let made = shape.and_then(|shape| InlineMapKind::from_shape(shape, self.len(), self.hasher.clone()));
-        copy(made, self.iter())
-    }
-}
-
 /// Equal if they have the same keys with equal values; both should be quiet. Walks over the first: panics in a closure that
 /// runs under its lock.
 impl<K: Pod + Hash + Eq, V: Pod + PartialEq, S: BuildHasher> PartialEq for InlineMap<K, V, S> {
@@ -485,8 +479,8 @@ impl<K: Pod + Hash + Eq, V: Pod + PartialEq, S: BuildHasher> PartialEq for Inlin
 
 impl<K: Pod + Hash + Eq, V: Pod + Eq, S: BuildHasher> Eq for InlineMap<K, V, S> {}
 
-/// A map made for as many pairs as the iterator promises: for more than it needs, if many are of the same keys; a `clone` takes
-/// less. Of several values of a key the last stays. Panics if there is no memory for them.
+/// A map made for as many pairs as the iterator promises: for more than it needs, if many are of the same keys; what is
+/// collected from it once more takes less. Of several values of a key the last stays. Panics if there is no memory for them.
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher + Default> FromIterator<(K, V)> for InlineMap<K, V, S> {
     #[track_caller]
     fn from_iter<I: IntoIterator<Item = (K, V)>>(iter: I) -> Self {

@@ -427,10 +427,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         SharedMap::try_reserve(self, additional)
     }
 
-    /// Makes segments that have much more room than entries smaller, by halves: one that is about half full stays as it is, and
-    /// a `clone` takes less memory. Lists of colliding keys that have gone are given up as well, unless as many wait for
-    /// readers already. The old tables are kept for readers that may still be at them, and used when the map grows again;
-    /// [`InlineMap::release_unused`] frees them. A map of fixed capacity keeps its slots.
+    /// Makes segments that have much more room than entries smaller, by halves: one that is about half full stays as it is;
+    /// collected anew, the entries take less memory. Lists of colliding keys that have gone are given up as well, unless as many
+    /// wait for readers already. The old tables are kept for readers that may still be at them, and used when the map grows
+    /// again; [`InlineMap::release_unused`] frees them. A map of fixed capacity keeps its slots.
     ///
     /// # Panics
     ///

@@ -13,6 +13,7 @@
 //! | `bulk` | inserting many pairs, for both |
 //! | `exclusive`, `exclusive_iter` | [`HashMap`]: values in place and entries by value, for who has it to himself |
 //! | `alone` | filling a map that nobody else uses, either |
+//! | `copy` | copies of whole maps, either |
 //! | `builder` | options of both |
 //! | `serde`, `rayon` | the features of these names |
 
@@ -30,6 +31,7 @@ mod inline_checked;
 mod alone;
 mod builder;
 mod bulk;
+mod copy;
 mod entry_ref;
 mod exclusive;
 mod exclusive_iter;

@@ -481,8 +481,8 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         SharedMap::try_reserve(self, additional)
     }
 
-    /// Makes segments that have much more room than entries smaller, by halves: one that is about half full stays as it is, and
-    /// a `clone` takes less memory. And gives back memory that is not in use:
+    /// Makes segments that have much more room than entries smaller, by halves: one that is about half full stays as it is;
+    /// collected anew, the entries take less memory. And gives back memory that is not in use:
     ///
     /// * tables that were grown out of, and lists of colliding keys that have gone: when no older pin lives, and with many pins
     ///   at a time not before some more entries have been removed;

@@ -1,0 +1,96 @@
+//! Copies of whole maps: what `clone` does.
+//!
+//! A map that is mostly full is copied segment by segment, each entry to the slot that it has. What is left of it, and all of a
+//! map that is mostly empty, is inserted into the copy as by `extend`.
+
+use core::hash::{BuildHasher, Hash};
+
+use bytemuck::Pod;
+
+use super::alone::{Fill, extend_alone};
+use super::builder::sealed::FromShape;
+use super::builder::{HashMapKind, InlineMapKind};
+use super::{HashMap, InlineMap};
+use crate::engine::CapacityError;
+use crate::entries::{Entry, OwnedEntry, Table, Within};
+use crate::hash::Digest;
+use crate::outcome::FULL;
+
+/// Copies every entry that is present throughout, into a map with the same options and room for as many, whose hasher is a
+/// clone and must hash as this one does. A map of which two fifths of the slots or more are taken is copied as it is, without
+/// hashing, at a tenth of what inserting takes: the copy has as many slots. Of another one the copy is made for the entries.
+/// Counts begin anew. Panics if there is no memory for it, and in a closure that runs under this map's lock.
+impl<K: Pod + Hash + Eq, V: Pod, S: Clone + BuildHasher> Clone for InlineMap<K, V, S> {
+    #[track_caller]
+    fn clone(&self) -> Self {
+        let Some(replica) = self.slots.empty_replica() else {
+            let shape = self.slots.shape_of_copy();
+            let made =
+                shape.and_then(|shape| InlineMapKind::from_shape(shape, self.len(), self.hasher.clone()));
+            return finish(made, self.iter());
+        };
+        let mut rest = Vec::new();
+        let copy = replica.map(|mut slots| {
+            slots.replicate(&self.slots, &mut rest, |pair, _| pair);
+            InlineMap::of(slots, self.hasher.clone())
+        });
+        finish(copy, rest.into_iter())
+    }
+}
+
+/// Copies every entry that is present throughout, into a map with the same options and room for as many, whose hasher is a
+/// clone and must hash as this one does. A map of which two fifths of the slots or more are taken is copied as it is, and
+/// hashes keys only where there are [home cells](crate::Builder::home_cells): the copy has as many slots. Of another one the
+/// copy is made for the entries. Counts begin anew. Keys and values are cloned without a lock. Panics if there is no memory for
+/// it, and in a closure that runs under this map's lock.
+impl<K: Clone + Hash + Eq, V: Clone, S: Clone + BuildHasher> Clone for HashMap<K, V, S> {
+    #[track_caller]
+    fn clone(&self) -> Self {
+        let pin = self.pin();
+        let Some(replica) = self.table.directory.empty_replica() else {
+            let shape = self.table.directory.shape_of_copy();
+            let made = shape.and_then(|shape| HashMapKind::from_shape(shape, pin.len(), self.hasher.clone()));
+            return finish(made, pin.iter().map(|(key, value)| (key.clone(), value.clone())));
+        };
+        let mut rest = Vec::new();
+        let copy = replica.map(|replica| {
+            let table = Table::of_map(replica, pin.len());
+            let mut copy = HashMap { table, hasher: self.hasher.clone() };
+            let (directory, slab) = (&mut copy.table.directory, &copy.table.slab);
+            let has_homes = slab.has_home_cells();
+            directory.replicate(&self.table.directory, &mut rest, |entry, keep| {
+                // SAFETY: it was in the table since we have pinned it.
+                let (key, value) = unsafe { Entry::deref(entry) }.pair();
+                let (digest, within) = match has_homes {
+                    true => (self.digest(key), Within::PageAlone),
+                    false => (Digest::new(0), Within::Nowhere),
+                };
+                match OwnedEntry::new(slab, &mut keep.free, digest, within, key.clone(), value.clone()) {
+                    Ok(new) => new.into_raw(),
+                    Err(_) => panic!("{FULL}"),
+                }
+            });
+            copy
+        });
+        // SAFETY: as above.
+        let pairs = rest.iter().map(|entry| unsafe { Entry::deref(*entry) }.pair());
+        finish(copy, pairs.map(|(key, value)| (key.clone(), value.clone())))
+    }
+}
+
+/// The map that was made to be a copy of another, with these pairs of that, which may have become more meanwhile than such a
+/// map would take. Panics if there is no memory for it or for them.
+#[track_caller]
+fn finish<K, V, M: Fill<K, V>>(made: Result<M, CapacityError>, pairs: impl Iterator<Item = (K, V)>) -> M {
+    let mut copy = match made {
+        Ok(copy) => copy,
+        Err(error) => panic!("{error}"),
+    };
+    let limit = copy.directory_mut().limit(usize::MAX);
+    extend_alone(&mut copy, pairs);
+    if let Some(limit) = limit {
+        let len = copy.directory().len();
+        copy.directory_mut().limit(limit.max(len));
+    }
+    copy
+}
