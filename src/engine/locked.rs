@@ -17,7 +17,7 @@ use super::payload::Payload;
 use super::residents::{Residents, item, pair};
 use super::segment::{Segment, SegmentRef, State};
 use super::stripes::{self, Moving};
-use super::tags::{free_lane, tag_at};
+use super::tags::{free_lane, tag_at, taken_lanes};
 use crate::hash::Place;
 use crate::sync::{Exclusive, MutexGuard, exclusively, step};
 
@@ -190,6 +190,24 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
         }
         self.note_change(found);
         self.residents().remove(found);
+    }
+
+    /// Empties a slot that an item was found in at some time, if it is in there now: `is_same` tells. If it is not there, or
+    /// that is in the overflow, nothing happens.
+    #[inline]
+    pub(super) fn remove_if_there(&mut self, found: Found, is_same: impl FnOnce(P::Item) -> bool) -> bool {
+        let buckets = self.segment.buckets();
+        if !buckets.has(found) {
+            return false;
+        }
+        let (bucket, lane) = buckets.position_of(found);
+        let is_there =
+            tag_at(buckets.tags(bucket), lane) != 0 && buckets.item(bucket, lane).is_some_and(is_same);
+        if is_there {
+            self.note_change_of(bucket);
+            self.residents().remove(found);
+        }
+        is_there
     }
 
     #[cold]
@@ -383,6 +401,19 @@ impl<'a, P: Payload> Locked<'a, P> {
     pub(crate) fn for_each(&self, mut f: impl FnMut(P::Item)) {
         for buckets in self.arrays() {
             (0..buckets.len()).for_each(|bucket| buckets.items(bucket).for_each(|(item, _)| f(item)));
+        }
+    }
+
+    /// Appends every item, with its slot.
+    pub(super) fn slots_to(&self, out: &mut Vec<(Found, P::Item)>) {
+        out.reserve(self.len());
+        for buckets in self.arrays() {
+            for bucket in 0..buckets.len() {
+                let lanes = taken_lanes(buckets.tags(bucket));
+                out.extend(
+                    lanes.filter_map(|lane| Some((buckets.found(bucket, lane), buckets.item(bucket, lane)?))),
+                );
+            }
         }
     }
 

@@ -98,4 +98,4 @@ pub use sizing::CapacityError;
 pub(crate) use sizing::{Options, Shape};
 pub use stats::Stats;
 pub(crate) use stripes::{Moving, Version, begin_first, publish_departures, settled, unchanged};
-pub(crate) use walk::Walk;
+pub(crate) use walk::{InSlot, Walk};

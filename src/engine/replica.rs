@@ -12,8 +12,8 @@ use super::sizing::CapacityError;
 use super::stripes;
 use super::tags::{SLOTS, tag_at, taken_lanes};
 
-/// What part of a table's slots is taken, at least, for a replica to be made: one in so many, times two. Segments that have just
-/// split have 7 of 16; of those that have less a table that is made for its items takes less than half of the memory.
+/// A replica is made of a table if at least two items are there for so many slots. Segments that have just split have 7 for 16
+/// slots; of those that have less, a table that is made for its items takes less than half of the memory.
 const SLOTS_FOR_TWO_ITEMS: usize = 5;
 
 impl<P: Payload> Directory<P> {

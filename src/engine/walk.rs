@@ -4,11 +4,15 @@ use core::ops::Range;
 use core::ptr::NonNull;
 
 use super::directory::{Directory, Writing};
+use super::found::Found;
 use super::locked::Locked;
 use super::payload::Payload;
 use super::segment::{SegmentRef, State};
 #[cfg(feature = "rayon")]
 use crate::hash::whole_parts;
+
+/// An item, and the slot that it was in.
+pub(crate) type InSlot<P> = (Found, <P as Payload>::Item);
 
 /// The state of a walk: items of the current segment, and where the next one begins. A clone goes on from there by itself.
 #[derive(Clone)]
@@ -121,6 +125,34 @@ impl<P: Payload> Directory<P> {
         let (writing, next) = self.visit(cursor)?;
         writing.locked.copy_to(out);
         Some(next)
+    }
+
+    /// The same, each with the slot that it is in.
+    pub(crate) fn snapshot_slots(&self, cursor: u64, out: &mut Vec<InSlot<P>>) -> Option<u64> {
+        let (writing, next) = self.visit(cursor)?;
+        writing.locked.slots_to(out);
+        Some(next)
+    }
+
+    /// Removes items of the segment that begins at prefix `cursor`, where `snapshot_slots` has found them, and calls `removed`
+    /// with each, under the lock, and with what the front end keeps there. What is not in its slot any more, or was in the
+    /// overflow, is returned. `is_same` compares what is in a slot with what was.
+    pub(crate) fn remove_from_slots(
+        &self,
+        cursor: u64,
+        items: &[InSlot<P>],
+        is_same: impl Fn(&P::Item, &P::Item) -> bool,
+        mut removed: impl FnMut(P::Item, &mut P::Keep),
+    ) -> Vec<P::Item> {
+        let (mut writing, mut missed) = (self.lock(cursor as u32), Vec::new());
+        for (found, item) in items {
+            if writing.locked.remove_if_there(*found, |other| is_same(&other, item)) {
+                removed(*item, &mut writing.locked.state().keep);
+            } else {
+                missed.push(*item);
+            }
+        }
+        missed
     }
 
     /// The prefixes that each segment covers now. Later splits only divide them.

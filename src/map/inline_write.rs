@@ -6,11 +6,11 @@ use bytemuck::Pod;
 
 use super::alone::Fill;
 use super::bulk::{self, SharedMap, Target};
+use super::retain;
 use super::{Checked, Full, InlineMap};
 use crate::engine::{self, CapacityError, Inline, NoRoom};
 use crate::hash::Digest;
 use crate::outcome::{Compute, Occupied, Operation, expect_room};
-use crate::plain;
 
 pub(super) type Spot<'m, K, V> = engine::Spot<'m, Inline<K, V>>;
 
@@ -339,9 +339,9 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
 
     /// Keeps the entries for which `keep` holds and removes the others.
     ///
-    /// Sees each entry that is present throughout, with no lock held. If an entry is replaced between `keep`'s verdict
-    /// and its removal, `keep` is asked again about the new one: if another value is there then, or an equal key of other
-    /// bytes.
+    /// Sees each entry that is present throughout, with no lock held. Up to 32 for which `keep` does not hold are removed with
+    /// one lock, also if it panics of another: until then they are found. If an entry is replaced between `keep`'s verdict and
+    /// its removal, `keep` is asked again about the new one: if another value is there then, or an equal key of other bytes.
     ///
     /// # Panics
     ///
@@ -353,10 +353,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// assert_eq!(map.len(), 5);
     /// ```
     #[doc(alias = "retain_sync")]
-    pub fn retain(&self, keep: impl FnMut(&K, &V) -> bool) {
-        plain::retain(self.iter(), keep, |key, condition| {
-            let _ = self.remove_if(key, condition);
-        });
+    pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
+        retain::retain(self, |(key, value)| keep(&key, &value));
     }
 
     /// Inserts all pairs, in order. An empty map gets room beforehand for as many as the iterator promises. One that has

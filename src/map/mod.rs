@@ -13,7 +13,7 @@
 //! | `bulk` | inserting many pairs, for both |
 //! | `exclusive`, `exclusive_iter` | [`HashMap`]: values in place and entries by value, for who has it to himself |
 //! | `alone` | filling a map that nobody else uses, either |
-//! | `copy` | copies of whole maps, either |
+//! | `copy`, `retain` | copies of whole maps; removing many entries; either |
 //! | `builder` | options of both |
 //! | `serde`, `rayon` | the features of these names |
 
@@ -38,6 +38,7 @@ mod exclusive_iter;
 mod inline_iter;
 mod iter;
 mod pinned_steps;
+mod retain;
 #[cfg(feature = "rayon")]
 mod rayon;
 #[cfg(feature = "serde")]

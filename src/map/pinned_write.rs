@@ -8,6 +8,7 @@ use equivalent::Equivalent;
 
 use super::alone::Fill;
 use super::bulk::{self, SharedMap, Target};
+use super::retain;
 use super::{Pinned, Ref};
 use crate::engine::CapacityError;
 use crate::entries::Entry;
@@ -380,12 +381,14 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         }
     }
 
-    /// Keeps the entries for which `keep` holds and removes the others; one whose key's hash has changed since it came stays,
-    /// and so does one whose key does not equal itself.
+    /// Keeps the entries for which `keep` holds and removes the others.
     ///
-    /// Sees each entry that is present throughout, with no lock held. If an entry is replaced between `keep`'s
-    /// verdict and its removal, `keep` is asked again about the new one; about a value that was changed in place, as an atomic
-    /// is, it is not. [`Pinned::remove_if`] asks under the lock, which a `compute` that makes such changes holds as well.
+    /// Sees each entry that is present throughout, with no lock held. Up to 32 for which `keep` does not hold are removed with
+    /// one lock, also if it panics of another: until then they are found. If an entry is replaced between `keep`'s verdict and
+    /// its removal, `keep` is asked again about the new one; about a value that was changed in place, as an atomic is, it is not.
+    /// [`Pinned::remove_if`] asks under the lock, which a `compute` that makes such changes holds as well. An entry whose key has
+    /// another hash by now than when it came, or does not equal itself, goes as well, unless it has been displaced meanwhile or
+    /// collides with many: then it stays.
     ///
     /// # Panics
     ///
@@ -398,19 +401,11 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     /// ```
     #[doc(alias = "retain_sync")]
     pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
-        for (key, value) in self.iter() {
-            let (mut key, mut value) = (key, value);
-            while !keep(key, value) {
-                let spot = self.spot(key);
-                let Some(found) = spot.found else { break };
-                let current = self.entry_at(&spot, found);
-                if core::ptr::eq(&current.value, value) && core::ptr::eq(&current.key, key) {
-                    self.take_out(spot, found);
-                    break;
-                }
-                (key, value) = current.pair();
-            }
-        }
+        retain::retain(self, |entry| {
+            // SAFETY: in the table since this view was made or later.
+            let (key, value) = unsafe { self.entry_behind(entry) }.pair();
+            keep(key, value)
+        });
     }
 
     /// Inserts all pairs, in order. An empty map gets room beforehand for as many as the iterator promises. One that has

@@ -1,0 +1,152 @@
+//! `retain` of either map: entries are looked at without a lock, and those that go are removed many with one lock.
+
+use core::hash::{BuildHasher, Hash};
+use core::ptr::NonNull;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use bytemuck::Pod;
+use smallvec::SmallVec;
+
+use super::{InlineMap, Pinned};
+use crate::engine::{Directory, InSlot, Inline, Payload};
+use crate::entries::{Entry, OldEntries, Slots};
+use crate::plain;
+use crate::reclaim::{Guard, discard};
+
+/// How many entries are removed with one lock: it costs next to nothing for each then, and nobody waits for long.
+const AT_ONCE: usize = 32;
+
+/// What `retain` asks of either map.
+pub(super) trait Retaining {
+    /// What its slots hold.
+    type Payload: Payload;
+
+    /// The map's segments.
+    fn slots(&self) -> &Directory<Self::Payload>;
+
+    /// Removes these entries of the segment that begins at prefix `cursor`, if each is still where it was found. Returns the
+    /// others.
+    fn remove_found(&self, cursor: u64, entries: &[InSlot<Self::Payload>]) -> Vec<Item<Self>>;
+
+    /// Removes an entry, which `keep` does not hold for, wherever it is now. If another has replaced it, `keep` is asked of that
+    /// one, and so on.
+    fn remove_unless_kept(&self, entry: Item<Self>, keep: &mut impl FnMut(Item<Self>) -> bool);
+}
+
+/// What is in a slot.
+pub(super) type Item<M> = <<M as Retaining>::Payload as Payload>::Item;
+
+/// Removes the entries for which `keep` does not hold.
+pub(super) fn retain<M: Retaining>(map: &M, mut keep: impl FnMut(Item<M>) -> bool) {
+    let (mut entries, mut cursor) = (Vec::new(), 0);
+    while let Some(next) = map.slots().snapshot_slots(cursor, &mut entries) {
+        let mut condemned = Condemned { map, cursor, entries: Vec::new() };
+        for entry in entries.drain(..) {
+            if !keep(entry.1) {
+                condemned.entries.push(entry);
+                if condemned.entries.len() == AT_ONCE {
+                    condemned.remove(&mut keep);
+                }
+            }
+        }
+        condemned.remove(&mut keep);
+        cursor = next;
+    }
+}
+
+/// Entries that are to be removed from the segment that begins at prefix `cursor`. They are, too, if `keep` panics of another.
+struct Condemned<'m, M: Retaining> {
+    map: &'m M,
+    cursor: u64,
+    entries: Vec<InSlot<M::Payload>>,
+}
+
+impl<M: Retaining> Condemned<'_, M> {
+    fn remove(&mut self, keep: &mut impl FnMut(Item<M>) -> bool) {
+        if self.entries.is_empty() {
+            return;
+        }
+        let entries = core::mem::take(&mut self.entries);
+        for missed in self.map.remove_found(self.cursor, &entries) {
+            self.map.remove_unless_kept(missed, keep);
+        }
+        self.entries = entries;
+        self.entries.clear();
+    }
+}
+
+impl<M: Retaining> Drop for Condemned<'_, M> {
+    fn drop(&mut self) {
+        // Some are left only if `keep` has panicked: that panic goes on, and another would end the process. Of what has replaced
+        // one nobody can say whether it is to be kept.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.remove(&mut |_| true))) {
+            discard(payload);
+        }
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Retaining for Pinned<'_, K, V, S, G> {
+    type Payload = Slots<K, V>;
+
+    fn slots(&self) -> &Directory<Slots<K, V>> {
+        self.directory()
+    }
+
+    fn remove_found(&self, cursor: u64, entries: &[InSlot<Slots<K, V>>]) -> Vec<NonNull<Entry<K, V>>> {
+        let mut gathered = SmallVec::<[OldEntries<K, V>; 2]>::new();
+        let mut others = SmallVec::<[NonNull<Entry<K, V>>; AT_ONCE]>::new();
+        let missed = self.directory().remove_from_slots(cursor, entries, PartialEq::eq, |entry, keep| {
+            if OldEntries::<K, V>::GATHERS {
+                gathered.extend(keep.old.push(entry));
+            } else {
+                others.push(entry);
+            }
+        });
+        // SAFETY: our map's guard.
+        gathered.into_iter().for_each(|many| unsafe { many.retire(&self.guard) });
+        // SAFETY: just taken out of the table, under the lock that was held until now, and nobody else retires them [I6].
+        others.into_iter().for_each(|entry| unsafe { self.guard.retire(entry.as_ptr()) });
+        missed
+    }
+
+    fn remove_unless_kept(
+        &self,
+        entry: NonNull<Entry<K, V>>,
+        keep: &mut impl FnMut(NonNull<Entry<K, V>>) -> bool,
+    ) {
+        let mut entry = entry;
+        loop {
+            // SAFETY: in the table since this view was made or later, as all that is found below.
+            let spot = self.spot(unsafe { &self.entry_behind(entry).key });
+            let Some(found) = spot.found else { return };
+            let current = spot.writing.locked.item(found);
+            if current == entry {
+                self.take_out(spot, found);
+                return;
+            }
+            drop(spot);
+            if keep(current) {
+                return;
+            }
+            entry = current;
+        }
+    }
+}
+
+impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Retaining for InlineMap<K, V, S> {
+    type Payload = Inline<K, V>;
+
+    fn slots(&self) -> &Directory<Inline<K, V>> {
+        &self.slots
+    }
+
+    fn remove_found(&self, cursor: u64, entries: &[InSlot<Inline<K, V>>]) -> Vec<(K, V)> {
+        self.slots.remove_from_slots(cursor, entries, plain::are_same, |_, ()| ())
+    }
+
+    fn remove_unless_kept(&self, entry: (K, V), keep: &mut impl FnMut((K, V)) -> bool) {
+        plain::remove_unless_kept(entry, &mut |key, value| keep((*key, *value)), |key, condition| {
+            let _ = self.remove_if(key, condition);
+        });
+    }
+}

@@ -1,0 +1,126 @@
+//! `retain`: what goes and what stays, wherever it has been moved meanwhile, and where the closure panics.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+
+mod common;
+
+use common::hashers::{CONSTANT, Through};
+use common::{AnyMap, Config, Words, catch, fixed_configs, growing_configs, laws, seeded};
+
+fn filled<M: Words>(config: Config, keys: u64) -> M {
+    let map = M::build(config, seeded(keys));
+    (0..keys).for_each(|key| assert!(map.checked_insert(key, !key).is_ok()));
+    map
+}
+
+fn keys<M: AnyMap<Key = u64>>(map: &M) -> BTreeSet<u64> {
+    let keys: BTreeSet<u64> = map.keys().into_iter().collect();
+    assert_eq!(keys.len(), map.len(), "{}", M::NAME);
+    keys
+}
+
+/// Each is asked about once; of few and of many, of which few, many or all go.
+fn asks_once_about_each<M: Words>() {
+    for config in growing_configs().into_iter().chain(fixed_configs(5000)) {
+        for go in [1, 2, 7, 5000] {
+            let map: M = filled(config, 5000);
+            let mut asked = vec![0; 5000];
+            map.retain(|key, value| {
+                assert_eq!(*value, !*key);
+                asked[*key as usize] += 1;
+                key % go != 0
+            });
+            assert!(asked.iter().all(|times| *times == 1), "{} {config:?}", M::NAME);
+            let stay = (0..5000).filter(|key| key % go != 0);
+            assert!(keys(&map) == stay.collect(), "{} {config:?}, one in {go}", M::NAME);
+            assert!((0..5000).all(|key| map.contains_key(&key) == (key % go != 0)));
+            assert!((0..5000).all(|key| map.checked_insert(key, key).is_ok()) && map.len() == 5000);
+        }
+    }
+}
+
+/// Wherever it panics: what was to go before has gone, and nothing else.
+fn has_removed_what_was_to_go_before_a_panic<M: Words>() {
+    for calls in [0, 1, 31, 32, 33, 500, 1999] {
+        let map: M = filled(Config::GROWING.segments_of(64), 2000);
+        let mut gone = BTreeSet::new();
+        let message = catch(|| {
+            let mut left = calls;
+            map.retain(|key, _| {
+                assert!(left > 0, "as planned");
+                left -= 1;
+                if key % 3 > 0 {
+                    gone.insert(*key);
+                }
+                key % 3 == 0
+            });
+        });
+        assert!(message.is_err_and(|message| message.contains("as planned")));
+        let stay: BTreeSet<u64> = (0..2000).filter(|key| !gone.contains(key)).collect();
+        assert!(keys(&map) == stay && gone.len() <= calls, "{}: {calls} calls", M::NAME);
+    }
+}
+
+/// The closure makes the map grow: what it has refused is in other slots and segments by then, and goes all the same.
+fn removes_what_has_moved_meanwhile<M: Words>() {
+    for segment_slots in [8, 64, 4096] {
+        let map: M = filled(Config::GROWING.segments_of(segment_slots), 1000);
+        let next = Cell::new(10_000);
+        map.retain(|key, _| {
+            // More than have been refused and not removed yet: the segment splits under them.
+            for new in next.get()..(next.get() + 100).min(30_000) {
+                let _ = map.insert(new, 0);
+                next.set(new + 1);
+            }
+            *key >= 10_000
+        });
+        assert!(keys(&map) == (10_000..30_000).collect(), "{}", M::NAME);
+    }
+}
+
+/// Of what was replaced after it was refused, it is asked again; of what was removed, not.
+fn asks_about_what_has_come_instead<M: Words>() {
+    let map: M = filled(Config::GROWING, 300);
+    let mut last = None;
+    map.retain(|key, value| {
+        // The one before, which was refused and is still there, or has gone.
+        match last.replace(*key) {
+            Some(before) if before % 3 == 0 => _ = map.insert(before, 1),
+            Some(before) if before % 3 == 1 => _ = map.remove(&before),
+            _ => {}
+        }
+        // What has come is kept.
+        *value == 1
+    });
+    // But for what came back when it had gone already, and was not seen again, nothing is there that was not kept.
+    assert!(map.values().iter().all(|value| *value == 1) && map.len() <= 100, "{}", M::NAME);
+    assert!(map.len() > 50 && keys(&map).iter().all(|key| key % 3 == 0), "{} of {}", map.len(), M::NAME);
+}
+
+laws! {
+    asks_once_about_each => a_hash_map_asks_once_about_each, an_inline_map_asks_once_about_each;
+    has_removed_what_was_to_go_before_a_panic =>
+        a_hash_map_has_removed_what_was_to_go_before_a_panic,
+        an_inline_map_has_removed_what_was_to_go_before_a_panic;
+    removes_what_has_moved_meanwhile =>
+        a_hash_map_removes_what_has_moved_meanwhile,
+        an_inline_map_removes_what_has_moved_meanwhile;
+    asks_about_what_has_come_instead =>
+        a_hash_map_asks_about_what_has_come_instead,
+        an_inline_map_asks_about_what_has_come_instead;
+}
+
+/// What no bucket has room for goes as well.
+fn removes_what_collides<M: AnyMap<Key = u64, Value = u64, Hasher = Through>>() {
+    let map = M::build(Config::GROWING, CONSTANT);
+    (0..100).for_each(|key| assert!(map.checked_insert(key, key).is_ok()));
+    map.retain(|key, _| key % 2 == 0);
+    assert!(keys(&map) == (0..100).step_by(2).collect(), "{}", M::NAME);
+    map.retain(|_, _| false);
+    assert!(map.is_empty() && map.stats().overflow == 0, "{}", M::NAME);
+}
+
+laws! { <u64, u64, Through>
+    removes_what_collides => a_hash_map_removes_what_collides, an_inline_map_removes_what_collides;
+}
