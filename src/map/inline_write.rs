@@ -426,9 +426,9 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     }
 
     /// Makes segments that have much more room than entries smaller, by halves: one that is about half full stays as it is;
-    /// collected anew, the entries take less memory. Lists of colliding keys that have gone are given up as well, unless as many
-    /// wait for readers already. The old tables are kept for readers that may still be at them, and used when the map grows
-    /// again; [`InlineMap::release_unused`] frees them. A map of fixed capacity keeps its slots.
+    /// collected anew, the entries take less memory. Lists of colliding keys that have gone are given up as well, unless as
+    /// many wait for readers already. The old tables are kept for readers that may still be at them, and used when the map
+    /// grows again; [`InlineMap::release_unused`] frees them. A map of fixed capacity keeps its slots.
     ///
     /// # Panics
     ///
