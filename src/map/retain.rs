@@ -28,8 +28,8 @@ pub(super) trait Retaining {
     /// others.
     fn remove_found(&self, cursor: u64, entries: &[InSlot<Self::Payload>]) -> Vec<Item<Self>>;
 
-    /// Removes an entry, which `keep` does not hold for, wherever it is now. If another has replaced it, `keep` is asked of that
-    /// one, and so on.
+    /// Removes an entry, which `keep` does not hold for, wherever it is now. If another has replaced it, `keep` is asked of
+    /// that one, and so on.
     fn remove_unless_kept(&self, entry: Item<Self>, keep: &mut impl FnMut(Item<Self>) -> bool);
 }
 
@@ -77,8 +77,8 @@ impl<M: Retaining> Condemned<'_, M> {
 
 impl<M: Retaining> Drop for Condemned<'_, M> {
     fn drop(&mut self) {
-        // Some are left only if `keep` has panicked: that panic goes on, and another would end the process. Of what has replaced
-        // one nobody can say whether it is to be kept.
+        // Some are left only if `keep` has panicked: that panic goes on, and another would end the process. Of what has
+        // replaced one nobody can say whether it is to be kept.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.remove(&mut |_| true))) {
             discard(payload);
         }
