@@ -8,6 +8,7 @@
 //! * otherwise the tag is the truth: words, then tag on the way in; the tag alone on the way out.
 
 use core::alloc::Layout;
+use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
 use super::found::Found;
@@ -304,6 +305,49 @@ impl<P: Payload> Buckets<P> {
         let buckets = *self;
         taken_lanes(self.tags(bucket))
             .filter_map(move |lane| Some((buckets.item(bucket, lane)?, buckets.mark(bucket, lane))))
+    }
+
+    /// Appends the items of a bucket. The lock's holder only: nothing moves.
+    #[inline]
+    pub(super) fn append_items_to(&self, bucket: u32, out: &mut Vec<P::Item>) {
+        // SAFETY: as in `item`; a taken slot has an item while the lock is held [I7], and so it is written.
+        unsafe {
+            self.append(bucket, out, |is_taken, lane, to| {
+                P::copy_out_if(is_taken, self.slot(bucket, lane), to);
+            });
+        }
+    }
+
+    /// Appends the slots that these items are in, in the same order.
+    #[inline]
+    pub(super) fn append_slots_to(&self, bucket: u32, out: &mut Vec<Found>) {
+        // SAFETY: each is written.
+        unsafe { self.append(bucket, out, |_, lane, to| _ = to.write(self.found(bucket, lane))) };
+    }
+
+    /// Appends what `copy` writes of each lane that is taken; of others as well, and then the next is written over that. So no
+    /// branch is taken, of which many would be predicted wrongly.
+    ///
+    /// # Safety
+    ///
+    /// Told that a lane is taken, `copy` writes.
+    #[inline(always)]
+    unsafe fn append<T>(&self, bucket: u32, out: &mut Vec<T>, copy: impl Fn(bool, u32, &mut MaybeUninit<T>)) {
+        let tags = self.tags(bucket);
+        if tags == 0 {
+            return;
+        }
+        out.reserve(SLOTS as usize);
+        let (len, mut appended) = (out.len(), 0);
+        let room = out.as_mut_ptr().wrapping_add(len).cast::<MaybeUninit<T>>();
+        for lane in 0..SLOTS {
+            let is_taken = tag_at(tags, lane) != 0;
+            // SAFETY: there is room for as many as the bucket has lanes.
+            copy(is_taken, lane, unsafe { &mut *room.add(appended) });
+            appended += usize::from(is_taken);
+        }
+        // SAFETY: so many have been written: the caller's.
+        unsafe { out.set_len(len + appended) };
     }
 
     /// Starts loading what those items point to that will be hashed some buckets later.

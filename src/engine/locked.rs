@@ -17,7 +17,7 @@ use super::payload::Payload;
 use super::residents::{Residents, item, pair};
 use super::segment::{Segment, SegmentRef, State};
 use super::stripes::{self, Moving};
-use super::tags::{free_lane, tag_at, taken_lanes};
+use super::tags::{SLOTS, free_lane, tag_at};
 use crate::hash::Place;
 use crate::sync::{Exclusive, MutexGuard, exclusively, step};
 
@@ -397,33 +397,24 @@ impl<'a, P: Payload> Locked<'a, P> {
         overflow > self.slots() + taken && overflow > 4 * taken
     }
 
-    /// Calls `f` with every item.
-    pub(crate) fn for_each(&self, mut f: impl FnMut(P::Item)) {
-        for buckets in self.arrays() {
-            (0..buckets.len()).for_each(|bucket| buckets.items(bucket).for_each(|(item, _)| f(item)));
-        }
-    }
-
-    /// Appends every item, with its slot.
-    pub(super) fn slots_to(&self, out: &mut Vec<(Found, P::Item)>) {
-        out.reserve(self.len());
-        for buckets in self.arrays() {
-            for bucket in 0..buckets.len() {
-                let lanes = taken_lanes(buckets.tags(bucket));
-                out.extend(
-                    lanes.filter_map(|lane| Some((buckets.found(bucket, lane), buckets.item(bucket, lane)?))),
-                );
-            }
-        }
-    }
-
     /// Appends every item.
     pub(super) fn copy_to(&self, out: &mut Vec<P::Item>) {
         if self.len() == 0 {
             return;
         }
-        out.reserve(self.len());
-        self.for_each(|item| out.push(item));
+        // And a bucket more, of which all lanes are written before it is known how many are taken.
+        out.reserve(self.len() + SLOTS as usize);
+        for buckets in self.arrays() {
+            (0..buckets.len()).for_each(|bucket| buckets.append_items_to(bucket, out));
+        }
+    }
+
+    /// Appends the slot of every item, in the same order.
+    pub(super) fn slots_to(&self, out: &mut Vec<Found>) {
+        out.reserve(self.len() + SLOTS as usize);
+        for buckets in self.arrays() {
+            (0..buckets.len()).for_each(|bucket| buckets.append_slots_to(bucket, out));
+        }
     }
 
     /// Whether it is to grow when it is 7/8 full, and not only when no path is found.

@@ -94,6 +94,14 @@ pub(crate) unsafe trait Payload: Sized {
     /// `from` and `to` point to `WORDS` words each.
     unsafe fn copy_if(condition: bool, from: *const Self::Word, to: *const Self::Word);
 
+    /// Copies the item of a slot to `out` if `condition` is true; if not, what is there then is no item. By the holder of the
+    /// lock, of a slot whose tag says that it is taken if the condition holds. Takes no branch for short slots.
+    ///
+    /// # Safety
+    ///
+    /// `slot` points to `WORDS` words.
+    unsafe fn copy_out_if(condition: bool, slot: *const Self::Word, out: &mut MaybeUninit<Self::Item>);
+
     /// Starts loading what an item points to.
     fn prefetch(item: Self::Item);
 }
@@ -197,6 +205,15 @@ unsafe impl<E, R: Keep> Payload for Pointer<E, R> {
     }
 
     #[inline(always)]
+    unsafe fn copy_out_if(_: bool, slot: *const AtomicPtr<E>, out: &mut MaybeUninit<NonNull<E>>) {
+        // Relaxed: what holders of the lock have stored.
+        // SAFETY: the caller's.
+        let pointer = unsafe { (*slot).load(Ordering::Relaxed) };
+        // SAFETY: as large and as aligned as a pointer; if it is null nobody takes it for an item.
+        unsafe { out.as_mut_ptr().cast::<*mut E>().write(with_split_bits(pointer, Self::SPLIT_MASK, 0)) };
+    }
+
+    #[inline(always)]
     fn prefetch(item: NonNull<E>) {
         prefetch(item.as_ptr());
     }
@@ -282,6 +299,16 @@ unsafe impl<K: Pod, V: Pod, R: Keep> Payload for Inline<K, V, R> {
             // Relaxed, both: as `load` and `store`.
             // SAFETY: i < WORDS.
             unsafe { (*to.add(i)).store((*from.add(i)).load(Ordering::Relaxed), Ordering::Relaxed) };
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn copy_out_if(condition: bool, slot: *const AtomicU64, out: &mut MaybeUninit<(K, V)>) {
+        if condition || Self::WORDS <= 2 {
+            // SAFETY: the caller's.
+            if let Some(item) = unsafe { Self::load(slot) } {
+                out.write(item);
+            }
         }
     }
 

@@ -127,10 +127,16 @@ impl<P: Payload> Directory<P> {
         Some(next)
     }
 
-    /// The same, each with the slot that it is in.
-    pub(crate) fn snapshot_slots(&self, cursor: u64, out: &mut Vec<InSlot<P>>) -> Option<u64> {
+    /// The same, and, in the same order, the slots that they are in.
+    pub(crate) fn snapshot_slots(
+        &self,
+        cursor: u64,
+        out: &mut Vec<P::Item>,
+        slots: &mut Vec<Found>,
+    ) -> Option<u64> {
         let (writing, next) = self.visit(cursor)?;
-        writing.locked.slots_to(out);
+        writing.locked.copy_to(out);
+        writing.locked.slots_to(slots);
         Some(next)
     }
 

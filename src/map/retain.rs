@@ -38,12 +38,12 @@ pub(super) type Item<M> = <<M as Retaining>::Payload as Payload>::Item;
 
 /// Removes the entries for which `keep` does not hold.
 pub(super) fn retain<M: Retaining>(map: &M, mut keep: impl FnMut(Item<M>) -> bool) {
-    let (mut entries, mut cursor) = (Vec::new(), 0);
-    while let Some(next) = map.slots().snapshot_slots(cursor, &mut entries) {
+    let (mut entries, mut slots, mut cursor) = (Vec::new(), Vec::new(), 0);
+    while let Some(next) = map.slots().snapshot_slots(cursor, &mut entries, &mut slots) {
         let mut condemned = Condemned { map, cursor, entries: Vec::new() };
-        for entry in entries.drain(..) {
-            if !keep(entry.1) {
-                condemned.entries.push(entry);
+        for (slot, entry) in slots.drain(..).zip(entries.drain(..)) {
+            if !keep(entry) {
+                condemned.entries.push((slot, entry));
                 if condemned.entries.len() == AT_ONCE {
                     condemned.remove(&mut keep);
                 }
