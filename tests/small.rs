@@ -57,7 +57,7 @@ fn two_threads_agree_on_everything_small() {
 
 /// Texts, plain entries, and inline ones.
 #[test]
-fn a_clone_of_a_map_has_entries_of_its_own() {
+fn a_clone_of_a_map_has_entries_of_its_own_of_which_some_are_removed() {
     let texts: HashMap<u64, String> = (0..KEYS).map(|key| (key, key.to_string())).collect();
     let numbers: HashMap<u64, u64> = (0..KEYS).map(|key| (key, !key)).collect();
     let inline: InlineMap<u64, u64> = (0..KEYS).map(|key| (key, !key)).collect();
@@ -69,7 +69,12 @@ fn a_clone_of_a_map_has_entries_of_its_own() {
         copy.pin().insert(KEYS, String::new());
     });
     assert!((0..KEYS).all(|key| copy.pin()[&key] == key.to_string() && of_numbers.pin()[&key] == !key));
-    assert_eq!(copy.into_iter().count(), KEYS as usize + 1);
+    let (odd, before) = (|key: &u64| key % 2 == 1, of_numbers.pin()[&1]);
+    copy.retain(|key, _| odd(key));
+    of_numbers.retain(|key, _| odd(key));
+    of_inline.retain(|key, _| odd(key));
+    assert_eq!((of_numbers.len(), of_inline.len(), before), (KEYS as usize / 2, KEYS as usize / 2, !1));
+    assert_eq!(copy.into_iter().count(), KEYS as usize / 2);
 }
 
 /// Replaced, removed, and looked at by another thread, which ends the view.
