@@ -340,8 +340,9 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// Keeps the entries for which `keep` holds and removes the others.
     ///
     /// Sees each entry that is present throughout, with no lock held. Up to 32 for which `keep` does not hold are removed with
-    /// one lock, also if it panics of another: until then they are found. If an entry is replaced between `keep`'s verdict and
-    /// its removal, `keep` is asked again about the new one: if another value is there then, or an equal key of other bytes.
+    /// one lock, also if it panics of another: until then they are found, and counted by [`InlineMap::len`]. If an entry is
+    /// replaced between `keep`'s verdict and its removal, `keep` is asked again about the new one: if another value is there
+    /// then, or an equal key of other bytes.
     ///
     /// # Panics
     ///

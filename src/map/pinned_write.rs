@@ -384,11 +384,11 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     /// Keeps the entries for which `keep` holds and removes the others.
     ///
     /// Sees each entry that is present throughout, with no lock held. Up to 32 for which `keep` does not hold are removed with
-    /// one lock, also if it panics of another: until then they are found. If an entry is replaced between `keep`'s verdict and
-    /// its removal, `keep` is asked again about the new one; about a value that was changed in place, as an atomic is, it is
-    /// not. [`Pinned::remove_if`] asks under the lock, which a `compute` that makes such changes holds as well. An entry whose
-    /// key has another hash by now than when it came, or does not equal itself, goes as well, unless it has been displaced
-    /// meanwhile or collides with many: then it stays.
+    /// one lock, also if it panics of another: until then they are found, and counted by [`Pinned::len`]. If an entry is
+    /// replaced between `keep`'s verdict and its removal, `keep` is asked again about the new one; about a value that was
+    /// changed in place, as an atomic is, it is not. [`Pinned::remove_if`] asks under the lock, which a `compute` that makes
+    /// such changes holds as well. An entry whose key has another hash by now than when it came, or does not equal itself, goes
+    /// as well, unless it has been displaced meanwhile or collides with many: then it stays.
     ///
     /// # Panics
     ///
