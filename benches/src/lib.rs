@@ -1,7 +1,7 @@
 //! Measures koel beside other concurrent hash maps, filters and caches; the `koel-bench` program is a thin shell around
 //! this library.
 //!
-//! The layers, from the bottom: [`keys`] and [`dist`] say which keys and values there are; [`workload`] and
+//! The layers, from the bottom: [`keys`] and [`dist`] say which keys and values there are; [`workload`], [`whole`] and
 //! [`trace`] what is asked for; [`plan`] writes it down, operation by operation, with the answers that must come;
 //! [`contestants`] are the maps, [`filters`] the filters, [`caches`] the caches; [`check`] and [`race`] run plans on
 //! them, through [`entrant`] and in [`rounds`]; [`replay`] puts [`requests`] to caches, and to exact policies of
@@ -37,4 +37,5 @@ pub mod stats;
 pub mod stop;
 pub mod stopwatch;
 pub mod trace;
+pub mod whole;
 pub mod workload;

@@ -12,6 +12,7 @@ use koel_bench::error::CheckError;
 use koel_bench::plan::{self, Action, Expect, MixPlan, Prediction};
 use koel_bench::stopwatch::Stopwatch;
 use koel_bench::trace;
+use koel_bench::whole::Whole;
 use koel_bench::workload::{Preset, Workload};
 
 const KEYS: u64 = 2_000;
@@ -66,6 +67,22 @@ impl<const FAULT: u8> Contestant for Faulty<FAULT> {
             thread::sleep(COUNTING);
         }
         self.0.entries() + usize::from(FAULT == MISCOUNTS && self.0.entries() > KEYS as usize / 2)
+    }
+
+    fn sum(&self) -> u64 {
+        self.0.sum()
+    }
+
+    fn duplicate(&self) -> Self {
+        Faulty(self.0.duplicate())
+    }
+
+    fn retain(&self, keep: impl Fn(u64) -> bool) {
+        self.0.retain(keep);
+    }
+
+    fn clear(&self) {
+        self.0.clear();
     }
 }
 
@@ -153,6 +170,10 @@ fn lookups<const FAULT: u8>(present: bool, batched: bool) -> Result<f64, CheckEr
     Runner::<Faulty<FAULT>>::new().read(&plan, batched, 0.0)
 }
 
+fn whole<const FAULT: u8>(what: Whole) -> Result<f64, CheckError> {
+    Runner::<Faulty<FAULT>>::new().whole(what, KEYS, 0.0)
+}
+
 #[track_caller]
 fn fails(outcome: Result<f64, CheckError>) {
     let failure = outcome.expect_err("the check should have failed").during("a test").to_string();
@@ -171,6 +192,9 @@ fn a_sound_map_passes_every_workload() {
     }
     Runner::<Faulty<SOUND>>::new().fill(0, KEYS, 0.0).unwrap();
     Runner::<Faulty<SOUND>>::new().extend_from_empty(KEYS, 0.0).unwrap();
+    for &what in Whole::value_variants() {
+        whole::<SOUND>(what).unwrap();
+    }
 }
 
 #[test]
@@ -182,6 +206,8 @@ fn a_map_that_loses_keys_fails_lookups_and_mixes() {
     fails(Runner::<Faulty<LOSES_KEYS>>::new().footprint(0, KEYS).map(|_| 0.0));
     fails(mix::<LOSES_KEYS>(&preset(Preset::ReadHeavy, THREADS)));
     fails(mix::<LOSES_KEYS>(&preset(Preset::YcsbC, 1)));
+    fails(whole::<LOSES_KEYS>(Whole::Clone));
+    fails(whole::<LOSES_KEYS>(Whole::Retain));
 }
 
 #[test]
@@ -213,12 +239,14 @@ fn a_map_with_wrong_values_fails_lookups_and_mixes() {
     fails(mix::<WRONG_VALUES>(&preset(Preset::YcsbC, THREADS)));
     fails(mix::<WRONG_VERSIONS>(&preset(Preset::YcsbC, THREADS)));
     fails(mix::<WRONG_VALUES>(&preset(Preset::YcsbA, 1)));
+    fails(whole::<WRONG_VALUES>(Whole::Clone));
 }
 
 #[test]
 fn a_map_that_invents_keys_fails_misses() {
     fails(lookups::<INVENTS_KEYS>(false, false));
     fails(mix::<INVENTS_KEYS>(&preset(Preset::RapidGrow, THREADS)));
+    fails(whole::<INVENTS_KEYS>(Whole::Retain));
 }
 
 #[test]

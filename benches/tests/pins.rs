@@ -38,6 +38,22 @@ impl Contestant for Unpinning {
     fn entries(&self) -> usize {
         self.0.entries()
     }
+
+    fn sum(&self) -> u64 {
+        self.0.sum()
+    }
+
+    fn duplicate(&self) -> Self {
+        Unpinning(self.0.duplicate())
+    }
+
+    fn retain(&self, keep: impl Fn(u64) -> bool) {
+        self.0.retain(keep);
+    }
+
+    fn clear(&self) {
+        self.0.clear();
+    }
 }
 
 impl Drop for SlowPin<'_> {

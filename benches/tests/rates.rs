@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::thread;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use koel_bench::caches::{Cache, QuickCache};
 use koel_bench::contestants::{Contestant, RwLockHashbrown, TextContestant, TextView, View};
 use koel_bench::dist::Dist;
@@ -13,6 +14,7 @@ use koel_bench::entrant::{
 };
 use koel_bench::filters::{Expected, Filter, Full, KoelCuckoo, Shared, Size};
 use koel_bench::plan::{self, CacheLoad};
+use koel_bench::whole::Whole;
 use koel_bench::workload::{Preset, Workload};
 
 /// How long an operation takes, and thus the most that a thread does in a microsecond.
@@ -49,6 +51,26 @@ impl Contestant for Slow<RwLockHashbrown<u64, u64>> {
 
     fn entries(&self) -> usize {
         self.0.entries()
+    }
+
+    fn sum(&self) -> u64 {
+        thread::sleep(TAKES * self.0.entries() as u32);
+        self.0.sum()
+    }
+
+    fn duplicate(&self) -> Self {
+        thread::sleep(TAKES * self.0.entries() as u32);
+        Slow(self.0.duplicate())
+    }
+
+    fn retain(&self, keep: impl Fn(u64) -> bool) {
+        thread::sleep(TAKES * self.0.entries() as u32);
+        self.0.retain(keep);
+    }
+
+    fn clear(&self) {
+        thread::sleep(TAKES * self.0.entries() as u32);
+        self.0.clear();
     }
 }
 
@@ -203,6 +225,10 @@ fn of_maps() {
     }
     is_slow(map.fill(0, KEYS, 0.0).unwrap(), 1);
     is_slow(map.extend_from_empty(KEYS, 0.0).unwrap(), 1);
+    // Entries are counted as operations are.
+    for &what in Whole::value_variants() {
+        is_slow(map.whole(what, KEYS, 0.1).unwrap(), 1);
+    }
     let texts = plan::texts(KEYS, Dist::Uniform, 2, OPS).unwrap();
     let mut map = TextRunner::<Slow<RwLockHashbrown<String, String>>>::new();
     is_slow(map.read(&texts, 0.0).unwrap(), 2);

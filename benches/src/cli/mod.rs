@@ -3,6 +3,7 @@
 mod cache;
 mod filter;
 mod guard;
+mod map;
 mod output;
 mod pages;
 mod values;
@@ -18,18 +19,12 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 pub use self::cache::{CACHE_SIZES, CURVE_SIZES, CacheArgs, CachePart};
 pub use self::filter::{FILTER_GRID_KEYS, FILTER_KEYS, FilterArgs, PAPER_KEYS};
 pub use self::guard::{GuardArgs, StoreId};
+pub use self::map::{DEFAULT_KEYS, GRID_KEYS, MapArgs};
 pub use self::output::{Output, OutputArgs};
 pub use self::pages::PagesArgs;
 pub use self::workloads::WorkloadArgs;
 use crate::contestants::Id;
 use crate::pages::Pages;
-use crate::workload::Preset;
-
-/// Sizes that `map` measures unless told otherwise: one inside the caches, one around them.
-pub const DEFAULT_KEYS: [u64; 2] = [60_000, 950_000];
-
-/// Sizes of `map --grid`; the last is far outside the caches.
-pub const GRID_KEYS: [u64; 3] = [60_000, 950_000, 7_600_000];
 
 /// Measures koel beside other concurrent hash maps, filters and caches, and checks every answer.
 ///
@@ -107,7 +102,7 @@ impl Cli {
 pub enum Command {
     /// A tour of about a minute: some of everything (the default)
     Tour(TourArgs),
-    /// Throughput of look-ups, writes and mixes
+    /// Throughput of look-ups, writes and mixes, and of what is done to whole maps
     Map(MapArgs),
     /// Cuckoo filters beside other filters; with --paper, the tables of the literature
     Filter(FilterArgs),
@@ -145,71 +140,6 @@ pub struct TourArgs {
     /// Where reports go.
     #[command(flatten)]
     pub output: OutputArgs,
-}
-
-/// Options of `map`.
-#[derive(Debug, Args)]
-pub struct MapArgs {
-    /// What to run instead of the basic workloads.
-    #[command(flatten)]
-    pub workloads: WorkloadArgs,
-    /// Run the basic workloads (gets, mixes of gets and inserts, batches, filling, texts) at 60,000, 950,000 and
-    /// 7,600,000 keys; takes about a quarter of an hour and 10 GB
-    #[arg(long)]
-    pub grid: bool,
-    /// Numbers of keys, with optional suffix k or M [default: 60k,950k]
-    #[arg(long, value_delimiter = ',', value_parser = values::keys, value_name = "N,..")]
-    pub keys: Vec<u64>,
-    /// Numbers of threads [default: 1, 2, 4, as far as there are cores]
-    #[arg(long, value_delimiter = ',', value_parser = values::threads, value_name = "T,..")]
-    pub threads: Vec<usize>,
-    /// Rounds, in each of which every map is measured once
-    #[arg(long, default_value = "5", value_parser = values::rounds, value_name = "N")]
-    pub rounds: usize,
-    /// Operations of each thread in one pass
-    #[arg(long, default_value = "1M", value_parser = values::ops, value_name = "N")]
-    pub ops: usize,
-    /// A round repeats passes and fillings until they have taken this long, or it has taken twenty times as long: maps that do
-    /// not hold what a pass begins with are made anew in between, and that is not timed
-    #[arg(long, default_value = "0.1", value_parser = values::seconds, value_name = "S")]
-    pub seconds: f64,
-    /// Maps to measure [default: all]
-    #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "MAP,..")]
-    pub maps: Vec<Id>,
-    /// Whose tables have huge pages.
-    #[command(flatten)]
-    pub pages: PagesArgs,
-    /// Where reports go.
-    #[command(flatten)]
-    pub output: OutputArgs,
-}
-
-impl MapArgs {
-    /// Why two of the options do not go together, of those that are `given`.
-    fn conflict(&self, given: &dyn Fn(&str) -> bool) -> Option<&'static str> {
-        let WorkloadArgs { preset, trace, mix, .. } = &self.workloads;
-        // Presets beside a trace have sizes and distributions; mixes get their keys from the trace.
-        let trace_alone = trace.is_some() && preset.is_empty();
-        let presets_alone = !preset.is_empty() && mix.is_empty() && trace.is_none() && !self.grid;
-        let says_itself = |preset: &Preset| preset.workload().ops_percent.is_some();
-        if self.grid && !self.keys.is_empty() {
-            Some("--grid and --keys: the grid has sizes of its own; without --grid the same runs at --keys")
-        } else if self.grid && trace.is_some() {
-            Some(
-                "--grid and --trace: the grid draws its keys at its own sizes, a trace brings them; run one, then the other",
-            )
-        } else if trace_alone && !self.keys.is_empty() {
-            Some("--trace and --keys: the trace says which keys there are, and how many")
-        } else if given("ops") && presets_alone && preset.iter().all(says_itself) {
-            Some(
-                "--preset RapidGrow and --ops: it does as many operations as the map takes to grow to its keys",
-            )
-        } else {
-            // The grid's basic workloads draw their keys.
-            let own = self.workloads.conflict().filter(|_| !self.grid);
-            own.or(self.workloads.shares_with_nobody(&self.threads))
-        }
-    }
 }
 
 /// Options of `latency`.
@@ -272,6 +202,7 @@ pub fn default_threads() -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::dist::Dist;
+    use crate::workload::Preset;
 
     #[test]
     fn the_definition_is_consistent() {

@@ -34,6 +34,11 @@ pub struct WorkloadArgs {
 }
 
 impl WorkloadArgs {
+    /// Whether none is chosen.
+    pub fn is_empty(&self) -> bool {
+        self.preset.is_empty() && self.mix.is_empty() && self.trace.is_none()
+    }
+
     /// The workload of a mix: `own`'s, in which threads write keys of their own, unless they are to write the same ones.
     pub fn workload(&self, name: &str, mix: Mix, own: fn(&str, Mix) -> Workload) -> Workload {
         if self.shared_writes {

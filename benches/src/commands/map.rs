@@ -38,9 +38,12 @@ fn groups(args: &MapArgs) -> Result<Vec<Vec<Spec>>, Error> {
     let workloads = &args.workloads;
     let threads = threads(&args.threads);
     let mut groups = Vec::new();
-    let nothing_chosen = workloads.preset.is_empty() && workloads.mix.is_empty() && workloads.trace.is_none();
-    // Look-ups come first: maps whose entries have all been replaced are another matter.
-    let mut tasks = if args.grid || nothing_chosen { Task::basic(workloads) } else { Vec::new() };
+    // Writes come last: maps whose entries have all been replaced are another matter.
+    let mut tasks: Vec<Task> = args.whole.iter().copied().map(Task::Whole).collect();
+    let nothing_chosen = tasks.is_empty() && workloads.is_empty();
+    if args.grid || nothing_chosen {
+        tasks.extend(Task::basic(workloads));
+    }
     tasks.extend(Task::chosen(workloads));
     if !tasks.is_empty() {
         for keys in sizes(&args.keys, args.grid.then_some(&GRID_KEYS), &DEFAULT_KEYS) {

@@ -6,6 +6,7 @@ use crate::cli::WorkloadArgs;
 use crate::contestants::BATCH;
 use crate::dist::Dist;
 use crate::trace::Trace;
+use crate::whole::Whole;
 use crate::workload::{Inserts, Mix, Workload, Writes};
 
 /// What is done in a cell.
@@ -27,6 +28,8 @@ pub(super) enum Task {
     Extend,
     /// Lookups of texts that hit.
     Texts,
+    /// What is done to a whole map.
+    Whole(Whole),
 }
 
 /// One cell.
@@ -82,6 +85,7 @@ impl Task {
             Task::FillMade => "fill, made for it".to_owned(),
             Task::Extend => "extend from empty".to_owned(),
             Task::Texts => "get hit, String keys".to_owned(),
+            Task::Whole(what) => what.name().to_owned(),
         }
     }
 
@@ -106,6 +110,7 @@ impl Task {
                              without a capacity and that nobody else uses; one by one where a map has no such call."
                 .to_owned(),
             Task::Texts => "String to String, 20 bytes each; lookups of keys that are there.".to_owned(),
+            Task::Whole(what) => what.about(),
             Task::Mix(workload) => {
                 let Mix { read, insert, remove, update } = workload.mix;
                 let inserts = if workload.inserts == Inserts::Fresh { "new" } else { "replacing" };
@@ -122,10 +127,15 @@ impl Task {
         }
     }
 
+    /// Whether one thread does it, and no key is drawn for it.
+    fn is_alone(&self) -> bool {
+        matches!(self, Task::Fill | Task::FillMade | Task::Extend | Task::Whole(_))
+    }
+
     /// The distributions to run it with if those of `chosen` are asked for.
     fn dists(&self, chosen: &[Dist]) -> Vec<Dist> {
         match self {
-            Task::Fill | Task::FillMade | Task::Extend => vec![Dist::Uniform],
+            _ if self.is_alone() => vec![Dist::Uniform],
             Task::Mix(workload) if workload.dist == Dist::Latest || chosen.is_empty() => vec![workload.dist],
             _ if chosen.is_empty() => vec![Dist::Uniform],
             _ => chosen.to_vec(),
@@ -134,8 +144,7 @@ impl Task {
 
     /// The cells at one size.
     pub(super) fn specs(&self, keys: u64, threads: &[usize], dists: &[Dist]) -> Vec<Spec> {
-        let alone = matches!(self, Task::Fill | Task::FillMade | Task::Extend);
-        let threads = if alone { &[1] } else { threads };
+        let threads = if self.is_alone() { &[1] } else { threads };
         let mut specs = Vec::new();
         for dist in self.dists(dists) {
             let spec = |&threads| Spec { task: self.clone(), keys, threads, dist, trace: None };

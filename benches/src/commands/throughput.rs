@@ -112,6 +112,7 @@ impl Bench<'_> {
             }
             Task::Fill => self.rounds(entrants, |entrant| entrant.fill(0, keys, seconds)),
             Task::FillMade => self.rounds(entrants, |entrant| entrant.fill(keys, keys, seconds)),
+            &Task::Whole(what) => self.rounds(entrants, |entrant| entrant.whole(what, keys, seconds)),
             Task::Extend => self.rounds(entrants, |entrant| entrant.extend_from_empty(keys, seconds)),
             task => {
                 let plan = match trace {

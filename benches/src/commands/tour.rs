@@ -72,6 +72,7 @@ Next (after `cargo run --release -p koel-bench --`):
   map                        all basic workloads at two sizes
   map --grid                 the same at three sizes, up to 7,600,000 keys
   map --preset ReadHeavy,Exchange,RapidGrow,YCSB-A --dist zipf:0.99
+  map --whole walk,clone     what is done to a whole map at once
   map --trace FILE           the keys of a real trace
   latency                    inserts while growing, lookups, mixes: median to longest
   memory                     bytes per entry

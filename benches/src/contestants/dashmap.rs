@@ -4,7 +4,7 @@ use std::hash::Hash;
 
 use dashmap::DashMap;
 
-use super::{Contestant, Hasher, TextContestant, TextView, View, hasher};
+use super::{Contestant, Hasher, TextContestant, TextView, View, hasher, total};
 
 /// Sharded, a read-write lock for each shard.
 #[derive(Debug)]
@@ -30,6 +30,22 @@ impl Contestant for Dashmap<u64, u64> {
 
     fn entries(&self) -> usize {
         self.0.len()
+    }
+
+    fn sum(&self) -> u64 {
+        total(self.0.iter().map(|entry| (*entry.key(), *entry.value())))
+    }
+
+    fn duplicate(&self) -> Self {
+        Dashmap(self.0.clone())
+    }
+
+    fn retain(&self, keep: impl Fn(u64) -> bool) {
+        self.0.retain(|key, _| keep(*key));
+    }
+
+    fn clear(&self) {
+        self.0.clear();
     }
 }
 

@@ -4,7 +4,7 @@ use std::hash::Hash;
 
 use koel::{HashMap, Pinned};
 
-use super::{BATCH, Contestant, Hasher, TextContestant, TextView, View, hasher};
+use super::{BATCH, Contestant, Hasher, TextContestant, TextView, View, hasher, total};
 
 /// One pin per operation: the usual use.
 #[derive(Debug)]
@@ -43,6 +43,22 @@ impl Contestant for Koel<u64, u64> {
         self.0.len()
     }
 
+    fn sum(&self) -> u64 {
+        total(self.0.pin().iter().map(|(key, value)| (*key, *value)))
+    }
+
+    fn duplicate(&self) -> Self {
+        Koel(self.0.clone())
+    }
+
+    fn retain(&self, keep: impl Fn(u64) -> bool) {
+        self.0.retain(|key, _| keep(*key));
+    }
+
+    fn clear(&self) {
+        self.0.clear();
+    }
+
     fn own_memory_usage(&self) -> Option<usize> {
         Some(self.0.memory_usage())
     }
@@ -67,6 +83,22 @@ impl Contestant for KoelHeld<u64, u64> {
 
     fn entries(&self) -> usize {
         self.0.len()
+    }
+
+    fn sum(&self) -> u64 {
+        total(self.0.pin().iter().map(|(key, value)| (*key, *value)))
+    }
+
+    fn duplicate(&self) -> Self {
+        KoelHeld(self.0.clone())
+    }
+
+    fn retain(&self, keep: impl Fn(u64) -> bool) {
+        self.0.retain(|key, _| keep(*key));
+    }
+
+    fn clear(&self) {
+        self.0.clear();
     }
 
     fn own_memory_usage(&self) -> Option<usize> {

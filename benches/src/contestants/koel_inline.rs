@@ -2,7 +2,7 @@
 
 use koel::InlineMap;
 
-use super::{BATCH, Contestant, Hasher, View, hasher};
+use super::{BATCH, Contestant, Hasher, View, hasher, total};
 
 /// The map whose entries lie in its slots; nothing is pinned.
 #[derive(Debug)]
@@ -27,6 +27,22 @@ impl Contestant for KoelInline {
 
     fn entries(&self) -> usize {
         self.0.len()
+    }
+
+    fn sum(&self) -> u64 {
+        total(self.0.iter())
+    }
+
+    fn duplicate(&self) -> Self {
+        KoelInline(self.0.clone())
+    }
+
+    fn retain(&self, keep: impl Fn(u64) -> bool) {
+        self.0.retain(|key, _| keep(*key));
+    }
+
+    fn clear(&self) {
+        self.0.clear();
     }
 
     fn own_memory_usage(&self) -> Option<usize> {

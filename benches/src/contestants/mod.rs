@@ -63,6 +63,18 @@ pub trait Contestant: Send + Sync + Sized + 'static {
     /// Entries, while nobody writes.
     fn entries(&self) -> usize;
 
+    /// What all keys and values add up to, modulo 2^64: a walk, under one pin or one lock where the map has such.
+    fn sum(&self) -> u64;
+
+    /// A copy, as the map itself makes it.
+    fn duplicate(&self) -> Self;
+
+    /// Keeps the entries of the keys for which `keep` holds, and removes the others.
+    fn retain(&self, keep: impl Fn(u64) -> bool);
+
+    /// Removes all entries.
+    fn clear(&self);
+
     /// Bytes the map says it takes, if it says.
     fn own_memory_usage(&self) -> Option<usize> {
         None
@@ -91,6 +103,11 @@ pub trait View {
             each(key, self.get(key));
         }
     }
+}
+
+/// What the keys and values of these entries add up to, modulo 2^64.
+fn total(entries: impl Iterator<Item = (u64, u64)>) -> u64 {
+    entries.fold(0, |sum, (key, value)| sum.wrapping_add(key).wrapping_add(value))
 }
 
 /// A map from texts to texts, shared by threads.

@@ -4,7 +4,7 @@ use std::hash::Hash;
 
 use papaya::{HashMap, HashMapRef, LocalGuard};
 
-use super::{Contestant, Hasher, TextContestant, TextView, View, hasher};
+use super::{Contestant, Hasher, TextContestant, TextView, View, hasher, total};
 
 type Pinned<'m, K, V> = HashMapRef<'m, K, V, Hasher, LocalGuard<'m>>;
 
@@ -39,6 +39,22 @@ impl Contestant for Papaya<u64, u64> {
     fn entries(&self) -> usize {
         self.0.len()
     }
+
+    fn sum(&self) -> u64 {
+        total(self.0.pin().iter().map(|(key, value)| (*key, *value)))
+    }
+
+    fn duplicate(&self) -> Self {
+        Papaya(self.0.clone())
+    }
+
+    fn retain(&self, keep: impl Fn(u64) -> bool) {
+        self.0.pin().retain(|key, _| keep(*key));
+    }
+
+    fn clear(&self) {
+        self.0.pin().clear();
+    }
 }
 
 impl Contestant for PapayaHeld<u64, u64> {
@@ -59,6 +75,22 @@ impl Contestant for PapayaHeld<u64, u64> {
 
     fn entries(&self) -> usize {
         self.0.len()
+    }
+
+    fn sum(&self) -> u64 {
+        total(self.0.pin().iter().map(|(key, value)| (*key, *value)))
+    }
+
+    fn duplicate(&self) -> Self {
+        PapayaHeld(self.0.clone())
+    }
+
+    fn retain(&self, keep: impl Fn(u64) -> bool) {
+        self.0.pin().retain(|key, _| keep(*key));
+    }
+
+    fn clear(&self) {
+        self.0.pin().clear();
     }
 }
 

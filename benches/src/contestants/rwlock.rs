@@ -5,7 +5,7 @@ use std::hash::Hash;
 use hashbrown::HashMap;
 use parking_lot::RwLock;
 
-use super::{Contestant, Hasher, TextContestant, TextView, View, hasher};
+use super::{Contestant, Hasher, TextContestant, TextView, View, hasher, total};
 
 /// One lock around a map that is not concurrent.
 #[derive(Debug)]
@@ -31,6 +31,22 @@ impl Contestant for RwLockHashbrown<u64, u64> {
 
     fn entries(&self) -> usize {
         self.0.read().len()
+    }
+
+    fn sum(&self) -> u64 {
+        total(self.0.read().iter().map(|(key, value)| (*key, *value)))
+    }
+
+    fn duplicate(&self) -> Self {
+        RwLockHashbrown(RwLock::new(self.0.read().clone()))
+    }
+
+    fn retain(&self, keep: impl Fn(u64) -> bool) {
+        self.0.write().retain(|key, _| keep(*key));
+    }
+
+    fn clear(&self) {
+        self.0.write().clear();
     }
 }
 

@@ -8,7 +8,7 @@ use std::hash::Hash;
 use scc::hash_index::Entry;
 use scc::{Guard, HashIndex};
 
-use super::{Contestant, Hasher, TextContestant, TextView, View, hasher};
+use super::{Contestant, Hasher, TextContestant, TextView, View, hasher, total};
 
 /// Reads take no lock; a replaced value is a new entry in the bucket. A guard for each operation.
 #[derive(Debug)]
@@ -47,6 +47,22 @@ impl Contestant for SccHashIndexHeld<u64, u64> {
 
     fn entries(&self) -> usize {
         self.0.entries()
+    }
+
+    fn sum(&self) -> u64 {
+        self.0.sum()
+    }
+
+    fn duplicate(&self) -> Self {
+        SccHashIndexHeld(self.0.duplicate())
+    }
+
+    fn retain(&self, keep: impl Fn(u64) -> bool) {
+        self.0.retain(keep);
+    }
+
+    fn clear(&self) {
+        self.0.clear();
     }
 }
 
@@ -88,6 +104,22 @@ impl Contestant for SccHashIndex<u64, u64> {
 
     fn entries(&self) -> usize {
         self.0.len()
+    }
+
+    fn sum(&self) -> u64 {
+        total(self.0.iter(&Guard::new()).map(|(key, value)| (*key, *value)))
+    }
+
+    fn duplicate(&self) -> Self {
+        SccHashIndex(self.0.clone())
+    }
+
+    fn retain(&self, keep: impl Fn(u64) -> bool) {
+        self.0.retain_sync(|key, _| keep(*key));
+    }
+
+    fn clear(&self) {
+        self.0.clear_sync();
     }
 }
 

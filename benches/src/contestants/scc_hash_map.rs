@@ -27,6 +27,27 @@ impl Contestant for SccHashMap<u64, u64> {
     fn entries(&self) -> usize {
         self.0.len()
     }
+
+    fn sum(&self) -> u64 {
+        let mut sum = 0_u64;
+        self.0.iter_sync(|key, value| {
+            sum = sum.wrapping_add(*key).wrapping_add(*value);
+            true
+        });
+        sum
+    }
+
+    fn duplicate(&self) -> Self {
+        SccHashMap(self.0.clone())
+    }
+
+    fn retain(&self, keep: impl Fn(u64) -> bool) {
+        self.0.retain_sync(|key, _| keep(*key));
+    }
+
+    fn clear(&self) {
+        self.0.clear_sync();
+    }
 }
 
 impl View for &SccHashMap<u64, u64> {

@@ -9,6 +9,7 @@ mod filter_runner;
 mod runner;
 mod text;
 mod times;
+mod whole;
 
 pub use self::cache::{CacheEntrant, ReadThrough, cache_entrant};
 pub use self::cache_runner::CacheRunner;
@@ -25,6 +26,7 @@ use crate::error::CheckError;
 use crate::heap::Footprint;
 use crate::plan::{MixPlan, ReadPlan};
 use crate::stopwatch::Stopwatch;
+use crate::whole::Whole;
 
 /// A contestant and its map, for plans to run on; the map is kept from plan to plan while its content fits.
 ///
@@ -68,6 +70,15 @@ pub trait Entrant {
     ///
     /// A wrong answer to a look-up of any of the keys, or a wrong number of entries.
     fn extend_from_empty(&mut self, count: u64, seconds: f64) -> Result<f64, CheckError>;
+
+    /// Does `what` to a map that is built for `count` keys and holds them all, by one thread; again, until `seconds` have been
+    /// spent in it: where entries are removed, to a copy each time, and neither to make it nor to drop it is timed. Returns
+    /// entries per microsecond, of those that the map has at first.
+    ///
+    /// # Errors
+    ///
+    /// A walk that has not seen each entry once, or a copy that holds something else afterwards than it should.
+    fn whole(&mut self, what: Whole, count: u64, seconds: f64) -> Result<f64, CheckError>;
 
     /// Runs the operations once and takes the time of each.
     ///

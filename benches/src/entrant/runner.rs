@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use super::clock::{Clock, last_lookups};
+use super::whole::Bench;
 use super::{Entrant, Times};
 use crate::check::{self, ReadTally, Tally};
 use crate::contestants::{BATCH, Contestant, HELD_OPS, View};
@@ -13,6 +14,7 @@ use crate::keys;
 use crate::plan::{Keys, MixPlan, Op, ReadPlan, Start};
 use crate::race::race;
 use crate::stopwatch::Stopwatch;
+use crate::whole::Whole;
 
 /// Keys that are looked for in what was filled by itself.
 const SAMPLED_KEYS: u64 = 100_000;
@@ -161,9 +163,15 @@ impl<C: Contestant> Entrant for Runner<C> {
                 let entries = map.entries();
                 return Err(failure::<C>(format!("extended by {count} distinct keys, it holds {entries}")));
             }
-            lookups(&map, &keys, false).verify(keys.len(), true).map_err(failure::<C>)?;
+            finds(&map, &keys, true)?;
         }
         Ok(clock.ops_per_microsecond())
+    }
+
+    fn whole(&mut self, what: Whole, count: u64, seconds: f64) -> Result<f64, CheckError> {
+        let start = Start::full(count);
+        self.prepare(&start)?;
+        Bench::new(self.map()?, &start).measure(what, seconds)
     }
 
     fn latencies(&mut self, plan: &MixPlan, stopwatch: &Stopwatch) -> Result<Times, CheckError> {
@@ -245,9 +253,18 @@ impl<C: Contestant> Filled<C> {
 
 /// Whether a sample of the keys that a map was filled with is in it.
 fn holds<C: Contestant>(map: &C, start: &Start) -> Result<(), CheckError> {
+    finds(map, &sample(start), true)
+}
+
+/// Some of the keys that a map is filled with.
+pub(super) fn sample(start: &Start) -> Vec<u64> {
     let step = start.filled.div_ceil(SAMPLED_KEYS).max(1) as usize;
-    let sample: Vec<u64> = (0..start.filled).step_by(step).map(|index| start.keys.key(index)).collect();
-    lookups(map, &sample, false).verify(sample.len(), true).map_err(failure::<C>)
+    (0..start.filled).step_by(step).map(|index| start.keys.key(index)).collect()
+}
+
+/// Whether all of `keys` are in a map, with the values that it was filled with; or none of them.
+pub(super) fn finds<C: Contestant>(map: &C, keys: &[u64], present: bool) -> Result<(), CheckError> {
+    lookups(map, keys, false).verify(keys.len(), present).map_err(failure::<C>)
 }
 
 fn lookups<C: Contestant>(map: &C, keys: &[u64], batched: bool) -> ReadTally {
@@ -272,6 +289,6 @@ fn warm_up<C: Contestant>(map: &C, ops: &[Op]) {
     }
 }
 
-fn failure<C: Contestant>(detail: String) -> CheckError {
+pub(super) fn failure<C: Contestant>(detail: String) -> CheckError {
     CheckError::new(C::NAME, detail)
 }

@@ -52,6 +52,33 @@ fn presets_and_mixes_run_with_several_distributions() {
 }
 
 #[test]
+fn what_is_done_to_a_whole_map_is_measured_of_every_map() {
+    let options = "map --whole walk,CLONE,retain,clear --keys 1k,3 --rounds 2 --seconds 0";
+    let (table, report, page) = reports("whole", &words(options, &[]));
+    let cells = report["throughput"].as_array().unwrap();
+    let told: Vec<_> = cells
+        .iter()
+        .map(|cell| (cell["workload"].as_str().unwrap(), cell["keys"].as_u64().unwrap()))
+        .collect();
+    for (told, keys) in told.chunks(4).zip([1_000, 3]) {
+        assert_eq!(told, ["walk", "clone", "retain half", "clear"].map(|name| (name, keys)));
+    }
+    for row in cells.iter().flat_map(|cell| cell["rows"].as_array().unwrap()) {
+        assert!(row["mops"]["median"].as_f64().unwrap() > 0.0);
+        assert!(row["by_best_peer"]["median"].as_f64().unwrap() > 0.0);
+    }
+    assert!(cells.iter().all(|cell| cell["rows"].as_array().unwrap().len() == 10 && cell["threads"] == 1));
+    assert!(table.contains("retain half: 1,000 keys, 1 thread"), "{table}");
+    for text in [table, page] {
+        assert!(text.contains("Millions of entries a second"), "{text}");
+    }
+    let small = "--keys 500 --threads 2 --rounds 1 --ops 2000 --seconds 0 --maps koel,inline,scc";
+    let table = prints(&words("map --preset exchange --whole clear", &words(small, &[])));
+    assert!(table.contains("clear: 500 keys, 1 thread, "), "{table}");
+    assert!(table.contains("Exchange: 500 keys, 2 threads, ") && !table.contains("get hit"), "{table}");
+}
+
+#[test]
 fn latency_and_memory_report_every_map() {
     let options = "latency --shared-writes --keys 5k --ops 5k --rounds 2 --threads 2";
     let (_, report, _) = reports("latency", &words(options, &[]));

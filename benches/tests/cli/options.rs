@@ -17,6 +17,10 @@ fn bad_options_exit_with_2_and_list_what_is_valid() {
     fails(&["map", "--rounds", "0"], &["from 1 to"]);
     fails(&["map", "--dist", "pareto"], &["uniform, zipf"]);
     fails(&["map", "--maps", "btree"], &["koel-inline", "dashmap"]);
+    fails(&["map", "--whole", "walk,drain"], &["drain", "walk, clone, retain, clear"]);
+    fails(&["map", "--whole", "clone", "--ops", "1k"], &["--whole and --ops"]);
+    fails(&["map", "--whole", "clone", "--threads", "2"], &["--whole and --threads", "one thread"]);
+    fails(&["latency", "--whole", "clone"], &["unexpected argument '--whole'"]);
     fails(&["latency", "--threads", "x"], &["from 1 to 256"]);
     fails(&["map", "--trace", "t.csv", "--keys", "1k"], &["--trace and --keys", "which keys there are"]);
     fails(&["map", "--grid", "--keys", "1k"], &["--grid and --keys", "sizes of its own"]);
