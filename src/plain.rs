@@ -2,42 +2,19 @@
 
 use bytemuck::{Pod, bytes_of};
 
-/// Removes those of `entries` for which `keep` does not hold. `remove_if` removes the entry of a key, if there is one and its
-/// condition holds.
-///
-/// An entry is removed as `keep` has seen it; of what has replaced it since, `keep` is asked anew.
-pub(crate) fn retain<K: Pod, V: Pod>(
-    entries: impl Iterator<Item = (K, V)>,
-    mut keep: impl FnMut(&K, &V) -> bool,
-    mut remove_if: impl FnMut(&K, &mut dyn FnMut(&K, &V) -> bool),
-) {
-    for (key, value) in entries {
-        if !keep(&key, &value) {
-            remove_unless_kept((key, value), &mut keep, &mut remove_if);
-        }
-    }
-}
-
-/// Removes an entry, for which `keep` does not hold, if it is still as it was; if another has replaced it, `keep` is asked of
-/// that one, and so on.
-pub(crate) fn remove_unless_kept<K: Pod, V: Pod>(
-    mut entry: (K, V),
-    keep: &mut impl FnMut(&K, &V) -> bool,
-    mut remove_if: impl FnMut(&K, &mut dyn FnMut(&K, &V) -> bool),
-) {
-    loop {
-        let mut replaced_by = None;
-        remove_if(&entry.0, &mut |key, value| {
-            let is_same = are_same(&(*key, *value), &entry);
-            replaced_by = (!is_same).then_some((*key, *value));
-            is_same
-        });
-        let Some((key, value)) = replaced_by else { return };
-        if keep(&key, &value) {
-            return;
-        }
-        entry = (key, value);
-    }
+/// Removes an entry if it is still as it was; if another has replaced it, that stays and is returned. `remove_if` removes the
+/// entry of a key, if there is one and its condition holds.
+pub(crate) fn remove_or_current<K: Pod, V: Pod>(
+    entry: (K, V),
+    remove_if: impl FnOnce(&K, &mut dyn FnMut(&K, &V) -> bool),
+) -> Option<(K, V)> {
+    let mut replaced_by = None;
+    remove_if(&entry.0, &mut |key, value| {
+        let is_same = are_same(&(*key, *value), &entry);
+        replaced_by = (!is_same).then_some((*key, *value));
+        is_same
+    });
+    replaced_by
 }
 
 /// Whether two entries are the same: if their bytes are, whatever `Eq` says.

@@ -1,8 +1,6 @@
 //! Clones of maps: they are copied as they are, without hashing, if they are mostly full, whatever is written meanwhile.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,70 +8,70 @@ use koel::{HashMap, HashSet, InlineMap};
 
 mod common;
 
-use common::hashers::{CONSTANT, TWENTY_COLLIDE, Through};
+use common::hashers::{CONSTANT, Hashing, TWENTY_COLLIDE, Through, hashed};
 use common::{AnyMap, Config, SetAtEnd, Words, fixed_configs, growing_configs, laws, seeded};
-
-thread_local! {
-    static HASHED: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Counts who asks it for a hasher.
-#[derive(Clone, Default)]
-struct Counting(RandomState);
-
-impl BuildHasher for Counting {
-    type Hasher = std::hash::DefaultHasher;
-
-    fn build_hasher(&self) -> Self::Hasher {
-        HASHED.set(HASHED.get() + 1);
-        self.0.build_hasher()
-    }
-}
 
 /// Clones, and tells how often that hashed.
 fn cloned<M: Clone>(map: &M) -> (M, usize) {
-    let before = HASHED.get();
+    let before = hashed();
     let copy = map.clone();
-    (copy, HASHED.get() - before)
+    (copy, hashed() - before)
 }
 
 #[test]
 fn a_map_is_copied_without_hashing_and_has_as_many_slots() {
     for keys in [10, 1000, 30_000_u64] {
         for made_for in [0, keys as usize] {
-            let map = InlineMap::<u64, u64, _>::with_capacity_and_hasher(made_for, Counting::default());
+            let map = InlineMap::<u64, u64, _>::with_capacity_and_hasher(made_for, Hashing::default());
             (0..keys).for_each(|key| _ = map.insert(key, !key));
             let (copy, hashed) = cloned(&map);
             assert_eq!((hashed, copy.capacity()), (0, map.capacity()), "{keys} keys, made for {made_for}");
             assert!(copy == map);
 
-            let map = HashMap::<u64, String, _>::with_capacity_and_hasher(made_for, Counting::default());
+            let map = HashMap::<u64, String, _>::with_capacity_and_hasher(made_for, Hashing::default());
             (0..keys).for_each(|key| _ = map.pin().insert(key, key.to_string()));
             let (copy, hashed) = cloned(&map);
             assert_eq!((hashed, copy.capacity()), (0, map.capacity()), "{keys} keys, made for {made_for}");
             assert!(copy == map);
             // Each has its own.
-            let text = |map: &HashMap<u64, String, Counting>| map.pin()[&7].as_ptr();
+            let text = |map: &HashMap<u64, String, Hashing>| map.pin()[&7].as_ptr();
             assert_ne!(text(&copy), text(&map));
         }
     }
-    let set: HashSet<u64, Counting> = (0..1000).collect();
+    let set: HashSet<u64, Hashing> = (0..1000).collect();
     let (copy, hashed) = cloned(&set);
     assert!(hashed == 0 && copy == set);
 }
 
-/// Home cells are where a key's hash says.
+/// Where a key's home cell is, its hash says: each is hashed once.
 #[test]
 fn a_copy_has_home_cells_where_its_original_has() {
-    let builder = HashMap::<u64, u64>::builder().capacity(5000).home_cells(true).hasher(Counting::default());
+    let builder = HashMap::<u64, u64>::builder().capacity(5000).home_cells(true).hasher(Hashing::default());
     let map = builder.build();
     (0..5000).for_each(|key| _ = map.pin().insert(key, !key));
     let (copy, hashed) = cloned(&map);
     assert!(hashed == 5000 && copy == map);
     assert!(copy.memory_usage() <= map.memory_usage(), "{}", copy.memory_usage());
-    let builder = HashMap::<u64, u64>::builder().capacity(5000).home_cells(false).build();
-    let without = builder.memory_usage();
-    assert!(copy.memory_usage() > without + 5000 * 16, "{} and {without}", copy.memory_usage());
+    let without = HashMap::<u64, u64>::builder().capacity(5000).home_cells(false).hasher(Hashing::default());
+    let map = without.build();
+    (0..5000).for_each(|key| _ = map.pin().insert(key, !key));
+    let (copy, hashed) = cloned(&map);
+    assert!(hashed == 0 && copy == map);
+}
+
+/// One that has grown was made for nothing: neither has it home cells, nor chunks of megabytes.
+#[test]
+fn a_copy_takes_no_more_memory_than_its_original() {
+    for keys in [1000, 300_000, 470_000] {
+        let (map, inline) = (HashMap::<u64, u64>::new(), InlineMap::<u64, u64>::new());
+        (0..keys).for_each(|key| _ = map.pin().insert(key, key));
+        (0..keys).for_each(|key| _ = inline.insert(key, key));
+        let (copy, of_inline) = (map.clone(), inline.clone());
+        assert_eq!((copy.capacity(), of_inline.capacity()), (map.capacity(), inline.capacity()));
+        let (most, most_inline) = (map.memory_usage(), inline.memory_usage());
+        assert!(copy.memory_usage() <= most, "{} for {most} of {keys}", copy.memory_usage());
+        assert!(of_inline.memory_usage() <= most_inline, "{} for {most_inline}", of_inline.memory_usage());
+    }
 }
 
 #[test]

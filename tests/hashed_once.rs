@@ -1,34 +1,18 @@
 //! Whatever is done with a key by itself, it is hashed once: long keys are most of what an operation costs.
 
-use std::cell::Cell;
-use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
+mod common;
+
+use common::hashers::{Hashing, hashed};
 use koel::{Cache, Compute, HashMap, HashSet, InlineCache, InlineMap, Operation};
-
-thread_local! {
-    static HASHED: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Counts who asks it for a hasher.
-#[derive(Clone, Default)]
-struct Counting(RandomState);
-
-impl BuildHasher for Counting {
-    type Hasher = std::hash::DefaultHasher;
-
-    fn build_hasher(&self) -> Self::Hasher {
-        HASHED.set(HASHED.get() + 1);
-        self.0.build_hasher()
-    }
-}
 
 /// Does something, which is to hash one key.
 #[track_caller]
 fn once<R>(done: impl FnOnce() -> R) -> R {
-    let before = HASHED.get();
+    let before = hashed();
     let result = done();
-    assert_eq!(HASHED.get() - before, 1, "hashed so often");
+    assert_eq!(hashed() - before, 1, "hashed so often");
     result
 }
 
@@ -37,7 +21,7 @@ const ROOM: usize = 1000;
 
 #[test]
 fn a_map_hashes_a_key_once_whether_it_is_there_or_not() {
-    let map: HashMap<String, usize, Counting> = HashMap::with_capacity_and_hasher(ROOM, Counting::default());
+    let map: HashMap<String, usize, Hashing> = HashMap::with_capacity_and_hasher(ROOM, Hashing::default());
     let pin = map.pin();
     let owned = |key: &str| key.to_owned();
     for _ in 0..2 {
@@ -82,7 +66,7 @@ fn a_map_hashes_a_key_once_whether_it_is_there_or_not() {
 
 #[test]
 fn an_inline_map_hashes_a_key_once_whether_it_is_there_or_not() {
-    let map: InlineMap<u64, u64, Counting> = InlineMap::with_capacity_and_hasher(ROOM, Counting::default());
+    let map: InlineMap<u64, u64, Hashing> = InlineMap::with_capacity_and_hasher(ROOM, Hashing::default());
     for _ in 0..2 {
         once(|| map.get(&1));
         once(|| map.insert(1, 1));
@@ -104,7 +88,7 @@ fn an_inline_map_hashes_a_key_once_whether_it_is_there_or_not() {
 
 #[test]
 fn a_set_hashes_a_value_once_whether_it_is_there_or_not() {
-    let set: HashSet<String, Counting> = HashSet::with_capacity_and_hasher(ROOM, Counting::default());
+    let set: HashSet<String, Hashing> = HashSet::with_capacity_and_hasher(ROOM, Hashing::default());
     let pin = set.pin();
     for _ in 0..2 {
         once(|| set.insert("a".to_owned()));
@@ -122,8 +106,8 @@ fn a_set_hashes_a_value_once_whether_it_is_there_or_not() {
 
 #[test]
 fn a_cache_hashes_a_key_once_whether_it_is_there_or_not() {
-    let cache: Cache<String, u64, Counting> =
-        Cache::builder().max_entries(ROOM).hasher(Counting::default()).build();
+    let cache: Cache<String, u64, Hashing> =
+        Cache::builder().max_entries(ROOM).hasher(Hashing::default()).build();
     for _ in 0..2 {
         once(|| cache.get("a").is_some());
         once(|| cache.insert("a".to_owned(), 1).is_ok());
@@ -147,8 +131,8 @@ fn a_cache_hashes_a_key_once_whether_it_is_there_or_not() {
     once(|| cache.update_ref("a", |n| n + 1).is_ok());
     once(|| cache.update_ref("absent", |n| n + 1).is_ok());
     once(|| cache.remove("a").is_some());
-    let inline: InlineCache<u64, u64, Counting> =
-        InlineCache::builder().max_entries(ROOM).hasher(Counting::default()).build();
+    let inline: InlineCache<u64, u64, Hashing> =
+        InlineCache::builder().max_entries(ROOM).hasher(Hashing::default()).build();
     for _ in 0..2 {
         once(|| inline.get(&1));
         once(|| inline.insert(1, 1));

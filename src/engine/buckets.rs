@@ -23,7 +23,7 @@ use crate::sync::{AtomicU32, Ordering, init_zeroed, step};
 /// note something there.
 pub(crate) const MARK: u8 = 0x0F;
 
-/// How many buckets ahead of their hashing entries are fetched.
+/// How many buckets ahead entries are fetched.
 const PREFETCH_DISTANCE: u32 = 4;
 
 /// Arrays of tag words and slots that somebody else allocated: a segment, or a block of overflow.
@@ -325,12 +325,12 @@ impl<P: Payload> Buckets<P> {
         unsafe { self.append(bucket, out, |_, lane, to| _ = to.write(self.found(bucket, lane))) };
     }
 
-    /// Appends what `copy` writes of each lane that is taken; of others as well, and then the next is written over that. So no
-    /// branch is taken, of which many would be predicted wrongly.
+    /// Appends what `copy` writes for each lane that is taken. It is called for the others as well, and what it writes is
+    /// overwritten by the next: a branch for each lane would often be predicted wrongly.
     ///
     /// # Safety
     ///
-    /// Told that a lane is taken, `copy` writes.
+    /// If its first argument is true, `copy` initializes its last.
     #[inline(always)]
     unsafe fn append<T>(&self, bucket: u32, out: &mut Vec<T>, copy: impl Fn(bool, u32, &mut MaybeUninit<T>)) {
         let tags = self.tags(bucket);
@@ -350,7 +350,7 @@ impl<P: Payload> Buckets<P> {
         unsafe { out.set_len(len + appended) };
     }
 
-    /// Starts loading what those items point to that will be hashed some buckets later.
+    /// Starts loading what the items point to that come some buckets later.
     #[inline]
     pub(super) fn fetch_ahead(&self, bucket: u32) {
         if P::NULLABLE && bucket + PREFETCH_DISTANCE < self.len {
@@ -381,7 +381,7 @@ impl<P: Payload> Buckets<P> {
     #[inline]
     pub(super) fn replace_alone(&self, bucket: u32, lane: u32, item: P::Item) {
         let slot = self.slot(bucket, lane);
-        // SAFETY: as in `item`.
+        // SAFETY: as in `item`; and what items point to is aligned.
         unsafe { P::store(slot, item, P::split_bits(slot)) };
     }
 

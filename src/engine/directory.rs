@@ -51,9 +51,9 @@ pub(super) struct Counts {
     pub(super) longest_pause_ns: AtomicU64,
 }
 
-/// What a segment covers: the prefixes that a directory of `base << level` entries maps to entry `index`.
+/// Which prefixes a segment covers: those that a directory of `base << level` entries maps to entry `index`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Covers {
+pub(super) struct Coverage {
     pub(super) index: u32,
     pub(super) level: u32,
 }
@@ -97,8 +97,8 @@ impl<'a, P: Payload> Writing<'a, P> {
 impl<P: Payload> Directory<P> {
     /// An empty table of the given shape, made for `requested` entries.
     pub(crate) fn new(shape: Shape, requested: usize) -> Result<Self, CapacityError> {
-        let covers = (0..shape.segments).map(|index| Covers { index, level: 0 });
-        Self::with_segments(shape, requested, shape.buckets, 0, covers)
+        let coverage = (0..shape.segments).map(|index| Coverage { index, level: 0 });
+        Self::with_segments(shape, requested, shape.buckets, 0, coverage)
     }
 
     /// An empty table of segments of so many buckets, whose levels are `level` at the most; together they cover all.
@@ -107,7 +107,7 @@ impl<P: Payload> Directory<P> {
         requested: usize,
         buckets: u32,
         level: u32,
-        covers: impl ExactSizeIterator<Item = Covers>,
+        coverage: impl ExactSizeIterator<Item = Coverage>,
     ) -> Result<Self, CapacityError> {
         let this = Directory {
             root: AtomicPtr::new(core::ptr::null_mut()),
@@ -117,7 +117,7 @@ impl<P: Payload> Directory<P> {
             counts: Counts::default(),
             allowance: Allowance::none(),
         };
-        let made = this.populate(buckets, level, covers);
+        let made = this.populate(buckets, level, coverage);
         made.ok_or(CapacityError { requested, limit: shape.limit(), out_of_memory: true })?;
         Ok(this)
     }
@@ -128,10 +128,10 @@ impl<P: Payload> Directory<P> {
         &self,
         buckets: u32,
         level: u32,
-        covers: impl ExactSizeIterator<Item = Covers>,
+        coverage: impl ExactSizeIterator<Item = Coverage>,
     ) -> Option<()> {
         let Shape { segments: base, huge_pages, .. } = self.shape;
-        let count = covers.len();
+        let count = coverage.len();
         let stripes = self.shape.stripes_for(buckets);
         let plan = Segment::<P>::plan(buckets, stripes)?;
         Self::probe(plan.bytes().checked_mul(count)?)?;
@@ -141,7 +141,7 @@ impl<P: Payload> Directory<P> {
         let mut pool = self.pool.lock();
         // SAFETY: just constructed; freed by `drop`.
         let root = unsafe { Root::<P>::new(root) };
-        for (done, Covers { index, level: of_level }) in covers.enumerate() {
+        for (done, Coverage { index, level: of_level }) in coverage.enumerate() {
             let left = count - done;
             // Slots of one segment are long enough to be by themselves, unless they are to share huge pages.
             let slots = if huge_pages { left } else { 1 };
@@ -296,13 +296,13 @@ impl<P: Payload> Directory<P> {
         }
     }
 
-    /// What the table was made as.
+    /// The table's options; a replica's segments may be others.
     pub(crate) fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// The shape of a copy.
-    pub(crate) fn shape_of_copy(&self) -> Result<Shape, CapacityError> {
+    /// The shape of a table with the same options that is made for the items of this one.
+    pub(crate) fn shape_for_items(&self) -> Result<Shape, CapacityError> {
         self.shape.for_items(self.len())
     }
 

@@ -192,8 +192,8 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
         self.residents().remove(found);
     }
 
-    /// Empties a slot that an item was found in at some time, if it is in there now: `is_same` tells. If it is not there, or
-    /// that is in the overflow, nothing happens.
+    /// Empties a slot that was found under an earlier lock, if it is in this segment's buckets and holds what `is_same`
+    /// accepts; whether it did. An item that has moved, or is in the overflow, stays.
     #[inline]
     pub(super) fn remove_if_there(&mut self, found: Found, is_same: impl FnOnce(P::Item) -> bool) -> bool {
         let buckets = self.segment.buckets();
@@ -411,6 +411,9 @@ impl<'a, P: Payload> Locked<'a, P> {
 
     /// Appends the slot of every item, in the same order.
     pub(super) fn slots_to(&self, out: &mut Vec<Found>) {
+        if self.len() == 0 {
+            return;
+        }
         out.reserve(self.len() + SLOTS as usize);
         for buckets in self.arrays() {
             (0..buckets.len()).for_each(|bucket| buckets.append_slots_to(bucket, out));

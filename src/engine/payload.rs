@@ -94,8 +94,8 @@ pub(crate) unsafe trait Payload: Sized {
     /// `from` and `to` point to `WORDS` words each.
     unsafe fn copy_if(condition: bool, from: *const Self::Word, to: *const Self::Word);
 
-    /// Copies the item of a slot to `out` if `condition` is true; if not, what is there then is no item. By the holder of the
-    /// lock, of a slot whose tag says that it is taken if the condition holds. Takes no branch for short slots.
+    /// Copies the item of a slot to `out` if `condition` holds; otherwise what is written there, if anything, is not to be
+    /// read. By the holder of the lock; if `condition` holds, the slot is taken. Takes no branch for short slots.
     ///
     /// # Safety
     ///
@@ -231,7 +231,9 @@ struct Padded<K, V> {
     padding: [u8; 8],
 }
 
-impl<K: Pod, V: Pod, R> Inline<K, V, R> {
+impl<K: Pod, V: Pod, R: Keep> Inline<K, V, R> {
+    /// Whether a slot is copied whatever is in it: that costs less than a branch that nobody can predict.
+    const IS_SHORT: bool = <Self as Payload>::WORDS <= 2;
     /// The words that the value shares.
     const VALUE_WORDS: core::ops::Range<usize> =
         size_of::<K>() / 8..(size_of::<K>() + size_of::<V>()).div_ceil(8);
@@ -291,8 +293,8 @@ unsafe impl<K: Pod, V: Pod, R: Keep> Payload for Inline<K, V, R> {
 
     #[inline(always)]
     unsafe fn copy_if(condition: bool, from: *const AtomicU64, to: *const AtomicU64) {
-        // Two words cost less than a branch that nobody can predict; the tag tells that there is nothing.
-        if !condition && Self::WORDS > 2 {
+        // The tag tells that there is nothing.
+        if !condition && !Self::IS_SHORT {
             return;
         }
         for i in 0..Self::WORDS {
@@ -304,7 +306,7 @@ unsafe impl<K: Pod, V: Pod, R: Keep> Payload for Inline<K, V, R> {
 
     #[inline(always)]
     unsafe fn copy_out_if(condition: bool, slot: *const AtomicU64, out: &mut MaybeUninit<(K, V)>) {
-        if condition || Self::WORDS <= 2 {
+        if condition || Self::IS_SHORT {
             // SAFETY: the caller's.
             if let Some(item) = unsafe { Self::load(slot) } {
                 out.write(item);

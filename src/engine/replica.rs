@@ -4,7 +4,7 @@
 //! covers the same prefixes and has as many buckets; where that is not so any more, as the table has grown meanwhile, and where
 //! items are in the overflow, the items are handed to whoever inserts them one by one.
 
-use super::directory::{Covers, Directory};
+use super::directory::{Coverage, Directory};
 use super::locked::{Locked, LockedAlone};
 use super::payload::Payload;
 use super::segment::State;
@@ -12,9 +12,9 @@ use super::sizing::CapacityError;
 use super::stripes;
 use super::tags::{SLOTS, tag_at, taken_lanes};
 
-/// A replica is made of a table if at least two items are there for so many slots. Segments that have just split have 7 for 16
-/// slots; of those that have less, a table that is made for its items takes less than half of the memory.
-const SLOTS_FOR_TWO_ITEMS: usize = 5;
+/// The least share of slots taken with which a table is copied as it is: two fifths. Segments that have just split have 7 items
+/// for 16 slots; with fewer items, a table that is made for them takes less than half of the memory.
+const FEWEST: (usize, usize) = (2, 5);
 
 impl<P: Payload> Directory<P> {
     /// An empty table whose segments cover what those of this one cover, and have as many buckets. `None`: it is mostly empty,
@@ -25,12 +25,12 @@ impl<P: Payload> Directory<P> {
     ///
     /// If this thread is writing to this table.
     pub(crate) fn empty_replica(&self) -> Option<Result<Self, CapacityError>> {
-        let (mut covers, mut items, mut slots) = (Vec::new(), 0, 0);
+        let (mut coverage, mut items, mut slots) = (Vec::new(), 0, 0);
         let (mut buckets, mut is_uniform, mut highest) = (0, true, 0);
         self.each_segment(|writing| {
             let state = writing.locked.state_ref();
             let State { index, level, .. } = *state;
-            covers.push(Covers { index, level });
+            coverage.push(Coverage { index, level });
             highest = highest.max(level);
             let of_this = writing.locked.segment().buckets().len();
             is_uniform &= buckets == 0 || buckets == of_this;
@@ -38,24 +38,24 @@ impl<P: Payload> Directory<P> {
             items += writing.locked.len();
             slots += writing.locked.slots();
         });
-        if !is_uniform || items * SLOTS_FOR_TWO_ITEMS < slots * 2 {
+        if !is_uniform || items * FEWEST.1 < slots * FEWEST.0 {
             return None;
         }
-        let shape = self.shape.of_replica(slots as u64, items);
-        Some(Directory::with_segments(shape, items, buckets, highest, covers.into_iter()))
+        let shape = self.shape.of_replica(items);
+        Some(Directory::with_segments(shape, items, buckets, highest, coverage.into_iter()))
     }
 
-    /// Copies what `source` has to this table, which is its [empty replica](Directory::empty_replica). Of what the source has
-    /// by reference, `own` makes what is this table's own, with what the front end keeps in the segment; and `rest` gets, as
-    /// they are in the source, the items that are still to be inserted.
+    /// Copies the items of `source`, whose [empty replica](Directory::empty_replica) this is. Where slots hold pointers,
+    /// `make_own` makes an item of this table of each, and may use what the front end keeps in the segment. Items that could
+    /// not be copied to the same slot are appended to `rest`, as they are in the source, for the caller to insert.
     ///
-    /// If `own` panics, the table has the items that were its own by then. It is called without any lock, with items that were
-    /// in the source since this was called.
+    /// `make_own` is called without any lock, with items that were in the source since this was called. If it panics, the table
+    /// has the items that were its own by then.
     pub(crate) fn replicate(
         &mut self,
         source: &Self,
         rest: &mut Vec<P::Item>,
-        mut own: impl FnMut(P::Item, &mut P::Keep) -> P::Item,
+        mut make_own: impl FnMut(P::Item, &mut P::Keep) -> P::Item,
     ) {
         for segment in self.segments() {
             // SAFETY: `&mut self`.
@@ -76,7 +76,7 @@ impl<P: Payload> Directory<P> {
             ours.copy_all(&theirs.locked);
             drop(theirs);
             if P::NULLABLE {
-                Borrowed::all(ours).replace(&mut own);
+                Borrowed::all(ours).replace(&mut make_own);
             }
         }
     }

@@ -91,9 +91,9 @@ pub(crate) struct Options {
 /// The shape of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Segments to begin with.
+    /// Segments to begin with; a replica begins with others.
     pub(crate) segments: u32,
-    /// Buckets in each of them.
+    /// Buckets in each of them; of a replica's, others.
     pub(crate) buckets: u32,
     /// Most stripes in a segment; a power of two.
     pub(crate) stripes: u32,
@@ -201,14 +201,10 @@ impl Shape {
         })
     }
 
-    /// The shape of a table with the same options that has so many slots, for `len` entries: as [`Shape::for_items`], but for
-    /// the segments that it begins with.
-    pub(super) fn of_replica(&self, slots: u64, len: usize) -> Self {
-        Shape {
-            huge_pages: self.told_huge_pages.unwrap_or(slots >= HUGE_SLOTS),
-            fixed_capacity: self.fixed_capacity.map(|capacity| capacity.max(len)),
-            ..*self
-        }
+    /// The shape of a table with the same options and the same memory for `len` entries. One of fixed capacity may hold more
+    /// than that, as in [`Shape::for_items`].
+    pub(super) fn of_replica(&self, len: usize) -> Self {
+        Shape { fixed_capacity: self.fixed_capacity.map(|capacity| capacity.max(len)), ..*self }
     }
 
     /// Stripes in a segment of `buckets`: no more than buckets.

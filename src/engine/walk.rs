@@ -140,9 +140,9 @@ impl<P: Payload> Directory<P> {
         Some(next)
     }
 
-    /// Removes items of the segment that begins at prefix `cursor`, where `snapshot_slots` has found them, and calls `removed`
-    /// with each, under the lock, and with what the front end keeps there. What is not in its slot any more, or was in the
-    /// overflow, is returned. `is_same` compares what is in a slot with what was.
+    /// Removes items that `snapshot_slots` found in the segment that begins at prefix `cursor`, and calls `removed` with each
+    /// and with what the front end keeps there, under the lock. Returns those that are not in their slot any more, or were in
+    /// the overflow. `is_same` compares what is in a slot with what was.
     pub(crate) fn remove_from_slots(
         &self,
         cursor: u64,
@@ -169,7 +169,7 @@ impl<P: Payload> Directory<P> {
         ranges
     }
 
-    /// Segments that the table began with.
+    /// Entries of the first directory.
     #[cfg(feature = "rayon")]
     pub(crate) fn first_segments(&self) -> u32 {
         self.shape.segments

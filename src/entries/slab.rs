@@ -147,7 +147,7 @@ impl<T> Slab<T> {
         self.homes.lines()
     }
 
-    /// Whether entries have homes: then their digests are asked for.
+    /// Whether there are home cells: [`Slab::allocate`] needs digests then.
     pub(crate) fn has_home_cells(&self) -> bool {
         self.homes.has_cells()
     }

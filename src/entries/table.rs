@@ -50,11 +50,16 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
         tail: usize,
         gathered: bool,
     ) -> Result<Self, CapacityError> {
-        Ok(Self::of(Directory::new(shape, requested)?, requested, tail, gathered))
+        Ok(Self::with_directory(Directory::new(shape, requested)?, requested, tail, gathered))
     }
 
     /// The same, of these segments.
-    fn of(directory: Directory<Slots<K, V, R>>, requested: usize, tail: usize, gathered: bool) -> Self {
+    fn with_directory(
+        directory: Directory<Slots<K, V, R>>,
+        requested: usize,
+        tail: usize,
+        gathered: bool,
+    ) -> Self {
         let (meter, shape) = (directory.meter(), directory.shape());
         let room = move || Self::most_waiting(meter.bytes(), gathered);
         // Lists of entries are retired as one: few of them are many.
@@ -69,9 +74,9 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
         Self::new(shape, requested, 0, true)
     }
 
-    /// The same, of these segments.
-    pub(crate) fn of_map(directory: Directory<Slots<K, V, R>>, requested: usize) -> Self {
-        Self::of(directory, requested, 0, true)
+    /// An empty table of a map, of these segments, with home cells for so many entries if there are to be any.
+    pub(crate) fn for_map_with_directory(directory: Directory<Slots<K, V, R>>, at_home: usize) -> Self {
+        Self::with_directory(directory, at_home, 0, true)
     }
 
     /// How many retired objects may wait before barriers stop waiting for their time, in a table whose segments have so many

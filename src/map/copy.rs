@@ -1,7 +1,7 @@
 //! Copies of whole maps: what `clone` does.
 //!
-//! A map that is mostly full is copied segment by segment, each entry to the slot that it has. What is left of it, and all of a
-//! map that is mostly empty, is inserted into the copy as by `extend`.
+//! A map of which two fifths are taken, in segments of one size, is copied segment by segment, each entry to the slot that it
+//! has. What is left of it, and all of any other map, is inserted into the copy as by `extend`.
 
 use core::hash::{BuildHasher, Hash};
 
@@ -16,15 +16,22 @@ use crate::entries::{Entry, OwnedEntry, Table, Within};
 use crate::hash::Digest;
 use crate::outcome::FULL;
 
-/// Copies every entry that is present throughout, into a map with the same options and room for as many, whose hasher is a
-/// clone and must hash as this one does. A map of which two fifths of the slots or more are taken is copied as it is, without
-/// hashing, at a tenth of what inserting takes: the copy has as many slots. Of another one the copy is made for the entries.
-/// Counts begin anew. Panics if there is no memory for it, and in a closure that runs under this map's lock.
+/// Copies every entry that is present throughout, into a map with the same options. The hasher is cloned, and the clone must
+/// hash as this one does.
+///
+/// A map of which two fifths of the slots are taken or more, in segments of one size, is copied slot by slot, without hashing,
+/// and the copy has as many slots; only what collides with many, or is in a segment that has split meanwhile, is inserted. Of
+/// any other map the entries are inserted into one that is made for them, or has the same fixed capacity. The copy's
+/// [`Stats`](crate::Stats) count from zero.
+///
+/// # Panics
+///
+/// If there is no memory for it, and in a closure that runs under this map's lock.
 impl<K: Pod + Hash + Eq, V: Pod, S: Clone + BuildHasher> Clone for InlineMap<K, V, S> {
     #[track_caller]
     fn clone(&self) -> Self {
         let Some(replica) = self.slots.empty_replica() else {
-            let shape = self.slots.shape_of_copy();
+            let shape = self.slots.shape_for_items();
             let made =
                 shape.and_then(|shape| InlineMapKind::from_shape(shape, self.len(), self.hasher.clone()));
             return finish(made, self.iter());
@@ -38,23 +45,31 @@ impl<K: Pod + Hash + Eq, V: Pod, S: Clone + BuildHasher> Clone for InlineMap<K, 
     }
 }
 
-/// Copies every entry that is present throughout, into a map with the same options and room for as many, whose hasher is a
-/// clone and must hash as this one does. A map of which two fifths of the slots or more are taken is copied as it is, and
-/// hashes keys only where there are [home cells](crate::Builder::home_cells): the copy has as many slots. Of another one the
-/// copy is made for the entries. Counts begin anew. Keys and values are cloned without a lock. Panics if there is no memory for
-/// it, and in a closure that runs under this map's lock.
+/// Copies every entry that is present throughout, into a map with the same options. The hasher is cloned, and the clone must
+/// hash as this one does. Keys and values are cloned without a lock.
+///
+/// A map of which two fifths of the slots are taken or more, in segments of one size, is copied slot by slot, without hashing,
+/// unless it has [home cells](crate::Builder::home_cells), and the copy has as many slots; only what collides with many, or is
+/// in a segment that has split meanwhile, is inserted. Of any other map the entries are inserted into one that is made for
+/// them, or has the same fixed capacity. The copy's [`Stats`](crate::Stats) count from zero.
+///
+/// # Panics
+///
+/// If there is no memory for it, and in a closure that runs under this map's lock.
 impl<K: Clone + Hash + Eq, V: Clone, S: Clone + BuildHasher> Clone for HashMap<K, V, S> {
     #[track_caller]
     fn clone(&self) -> Self {
         let pin = self.pin();
         let Some(replica) = self.table.directory.empty_replica() else {
-            let shape = self.table.directory.shape_of_copy();
+            let shape = self.table.directory.shape_for_items();
             let made = shape.and_then(|shape| HashMapKind::from_shape(shape, pin.len(), self.hasher.clone()));
             return finish(made, pin.iter().map(|(key, value)| (key.clone(), value.clone())));
         };
         let mut rest = Vec::new();
         let copy = replica.map(|replica| {
-            let table = Table::of_map(replica, pin.len());
+            // Home cells for as many as there are, if the original has any.
+            let at_home = if self.table.slab.has_home_cells() { pin.len() } else { 0 };
+            let table = Table::for_map_with_directory(replica, at_home);
             let mut copy = HashMap { table, hasher: self.hasher.clone() };
             let (directory, slab) = (&mut copy.table.directory, &copy.table.slab);
             let has_homes = slab.has_home_cells();
@@ -78,8 +93,8 @@ impl<K: Clone + Hash + Eq, V: Clone, S: Clone + BuildHasher> Clone for HashMap<K
     }
 }
 
-/// The map that was made to be a copy of another, with these pairs of that, which may have become more meanwhile than such a
-/// map would take. Panics if there is no memory for it or for them.
+/// Inserts the pairs that are left into a copy, whose limit they may exceed: more may have come to the original meanwhile.
+/// Panics if there is no memory for it or for them.
 #[track_caller]
 fn finish<K, V, M: Fill<K, V>>(made: Result<M, CapacityError>, pairs: impl Iterator<Item = (K, V)>) -> M {
     let mut copy = match made {

@@ -68,14 +68,15 @@ use crate::hash::Digest;
 ///
 /// Nine bytes a slot, and key and value for each entry. With [home cells](crate::Builder::home_cells): key and value and a
 /// quarter more for each entry that the map is made for, from the start. A map that has grown is between 44% and 88% full, up
-/// to 90% after `reserve`, if hashes are spread evenly; one that was made for its entries by [`HashMap::with_capacity`], by
-/// `collect` from an iterator that knows how many they are, or as a `clone`, about 90%. The map cuts plain entries from chunks
-/// of memory of its own; chunks that have become free, and tables that were grown out of, are kept for further entries and
-/// growth until [`Pinned::shrink_to_fit`]; but where three quarters of the entries' memory, and a megabyte at least, were free
-/// for a second, as after a pin that was held for long, writers give it back, a little with every 31 entries that are freed. A
-/// map that was large gives little of it back so, as each segment keeps up to 31 pieces at hand, and most chunks have one of
-/// these: shrink it. Home cells are freed all together, when no entry is left in any. An entry that replaces another and finds
-/// no free cell at its home has other memory, so that once most entries have been replaced, many have.
+/// to 90% after `reserve`, if hashes are spread evenly; one that was made for its entries by [`HashMap::with_capacity`], or by
+/// `collect` from an iterator that knows how many they are, about 90%; a `clone` mostly as its original. The map cuts plain
+/// entries from chunks of memory of its own; chunks that have become free, and tables that were grown out of, are kept for
+/// further entries and growth until [`Pinned::shrink_to_fit`]; but where three quarters of the entries' memory, and a megabyte
+/// at least, were free for a second, as after a pin that was held for long, writers give it back, a little with every 31
+/// entries that are freed. A map that was large gives little of it back so, as each segment keeps up to 31 pieces at hand, and
+/// most chunks have one of these: shrink it. Home cells are freed all together, when no entry is left in any. An entry that
+/// replaces another and finds no free cell at its home has other memory, so that once most entries have been replaced, many
+/// have.
 ///
 /// Entries whose keys or values own memory (have a `Drop`, as a `String` does) have an allocation each, of eight bytes more:
 /// made right after that memory, it lies beside it, and a look-up that goes on to a key's text waits once, not twice. Where
@@ -160,7 +161,7 @@ use crate::hash::Digest;
 /// # Panics in your code
 ///
 /// A panic in `Hash`, `Eq`, `Clone` or a closure leaves the map as it was before the operation; but what [`Pinned::retain`] has
-/// removed before stays removed, and what [`Pinned::extend`] has inserted stays there. A panic in the `Drop`
+/// refused before is removed, and what [`Pinned::extend`] has inserted stays there. A panic in the `Drop`
 /// of an entry that was removed or replaced is reported by the panic hook and goes no further: such entries are
 /// dropped later, by whichever operation of whichever thread finds that nobody looks at them any more.
 ///
@@ -571,8 +572,8 @@ impl<K: Hash + Eq, V: PartialEq, S: BuildHasher> PartialEq for HashMap<K, V, S> 
 
 impl<K: Hash + Eq, V: Eq, S: BuildHasher> Eq for HashMap<K, V, S> {}
 
-/// A map made for as many pairs as the iterator promises: for more than it needs, if many are of the same keys; what is
-/// collected from it once more takes less. Of equal keys the last stays, with its value. Panics if there is no memory for them.
+/// A map made for as many pairs as the iterator promises: for more than it needs, if many are of the same keys; collected once
+/// more from it, they take less. Of equal keys the last stays, with its value. Panics if there is no memory for them.
 impl<K: Hash + Eq, V, S: BuildHasher + Default> FromIterator<(K, V)> for HashMap<K, V, S> {
     #[track_caller]
     fn from_iter<I: IntoIterator<Item = (K, V)>>(iter: I) -> Self {

@@ -57,10 +57,10 @@ pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
 /// # Memory
 ///
 /// A slot is key and value, rounded up to a multiple of eight bytes, and one byte of tag; a map that has grown is between 44%
-/// and 88% full, up to 90% after `reserve`; one that was made for its entries by [`InlineMap::with_capacity`], by `collect`
-/// from an iterator that knows how many they are, or as a `clone`, about 90%. Tables that were grown out of are used again for
-/// further growth, or freed with the map. A value that lies in one 8-byte word of its slot is replaced by a single store; where
-/// it takes more words, the slot is copied first, for readers that come meanwhile.
+/// and 88% full, up to 90% after `reserve`; one that was made for its entries by [`InlineMap::with_capacity`], or by `collect`
+/// from an iterator that knows how many they are, about 90%; a `clone` mostly as its original. Tables that were grown out of
+/// are used again for further growth, or freed with the map. A value that lies in one 8-byte word of its slot is replaced by a
+/// single store; where it takes more words, the slot is copied first, for readers that come meanwhile.
 ///
 /// # Under a lock
 ///
@@ -72,7 +72,7 @@ pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
 /// # Panics in your code
 ///
 /// A panic in `Hash`, `Eq` or a closure leaves the map as it was before the operation; but what [`InlineMap::retain`] has
-/// removed before stays removed, and what [`InlineMap::extend`] has inserted stays there.
+/// refused before is removed, and what [`InlineMap::extend`] has inserted stays there.
 pub struct InlineMap<K: Pod, V: Pod, S = RandomState> {
     pub(super) slots: Slots<K, V>,
     pub(super) hasher: S,
@@ -479,8 +479,8 @@ impl<K: Pod + Hash + Eq, V: Pod + PartialEq, S: BuildHasher> PartialEq for Inlin
 
 impl<K: Pod + Hash + Eq, V: Pod + Eq, S: BuildHasher> Eq for InlineMap<K, V, S> {}
 
-/// A map made for as many pairs as the iterator promises: for more than it needs, if many are of the same keys; what is
-/// collected from it once more takes less. Of several values of a key the last stays. Panics if there is no memory for them.
+/// A map made for as many pairs as the iterator promises: for more than it needs, if many are of the same keys; collected once
+/// more from it, they take less. Of several values of a key the last stays. Panics if there is no memory for them.
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher + Default> FromIterator<(K, V)> for InlineMap<K, V, S> {
     #[track_caller]
     fn from_iter<I: IntoIterator<Item = (K, V)>>(iter: I) -> Self {

@@ -339,10 +339,11 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
 
     /// Keeps the entries for which `keep` holds and removes the others.
     ///
-    /// Sees each entry that is present throughout, with no lock held. Up to 32 for which `keep` does not hold are removed with
-    /// one lock, also if it panics of another: until then they are found, and counted by [`InlineMap::len`]. If an entry is
-    /// replaced between `keep`'s verdict and its removal, `keep` is asked again about the new one: if another value is there
-    /// then, or an equal key of other bytes.
+    /// Sees what a [walk](InlineMap::iter) sees, with no lock held: each entry that is present throughout, others at most once.
+    /// Those that `keep` refuses are removed up to 32 at a time, also if it panics later; until then they are found, and
+    /// counted by [`InlineMap::len`]. If an entry has been replaced when it is to be removed, by another value or an equal key
+    /// of other bytes, `keep` is asked about the new one, and so on: a closure that replaces each that it refuses has no end.
+    /// What has gone and come back with the same bytes goes as well.
     ///
     /// # Panics
     ///
@@ -426,10 +427,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         SharedMap::try_reserve(self, additional)
     }
 
-    /// Makes segments that have much more room than entries smaller, by halves: one that is about half full stays as it is;
-    /// collected anew, the entries take less memory. Lists of colliding keys that have gone are given up as well, unless as
-    /// many wait for readers already. The old tables are kept for readers that may still be at them, and used when the map
-    /// grows again; [`InlineMap::release_unused`] frees them. A map of fixed capacity keeps its slots.
+    /// Makes segments that have much more room than entries smaller, by halves: one that is about half full stays as it is; the
+    /// same entries take less memory in a map that is collected of them. Lists of colliding keys that have gone are given up as
+    /// well, unless as many wait for readers already. The old tables are kept for readers that may still be at them, and used
+    /// when the map grows again; [`InlineMap::release_unused`] frees them. A map of fixed capacity keeps its slots.
     ///
     /// # Panics
     ///

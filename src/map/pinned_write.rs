@@ -383,12 +383,13 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
 
     /// Keeps the entries for which `keep` holds and removes the others.
     ///
-    /// Sees each entry that is present throughout, with no lock held. Up to 32 for which `keep` does not hold are removed with
-    /// one lock, also if it panics of another: until then they are found, and counted by [`Pinned::len`]. If an entry is
-    /// replaced between `keep`'s verdict and its removal, `keep` is asked again about the new one; about a value that was
-    /// changed in place, as an atomic is, it is not. [`Pinned::remove_if`] asks under the lock, which a `compute` that makes
-    /// such changes holds as well. An entry whose key has another hash by now than when it came, or does not equal itself, goes
-    /// as well, unless it has been displaced meanwhile or collides with many: then it stays.
+    /// Sees what a [walk](Pinned::iter) sees, with no lock held: each entry that is present throughout, others at most once.
+    /// Those that `keep` refuses are removed up to 32 at a time, also if it panics later; until then they are found, and
+    /// counted by [`Pinned::len`]. If an entry has been replaced when it is to be removed, `keep` is asked about the new one,
+    /// and so on: a closure that replaces each that it refuses has no end. About a value that was changed in place, as an
+    /// atomic is, it is not asked again. [`Pinned::remove_if`] asks under the lock, which a `compute` that makes such changes
+    /// holds as well. An entry whose key hashes otherwise by now, or does not equal itself, goes as well, but stays if it has
+    /// been moved meanwhile or collides with many.
     ///
     /// # Panics
     ///
@@ -476,12 +477,13 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         SharedMap::try_reserve(self, additional)
     }
 
-    /// Makes segments that have much more room than entries smaller, by halves: one that is about half full stays as it is;
-    /// collected anew, the entries take less memory. And gives back memory that is not in use:
+    /// Makes segments that have much more room than entries smaller, by halves: one that is about half full stays as it is; the
+    /// same entries take less memory in a map that is collected of them. And gives back memory that is not in use:
     ///
     /// * tables that were grown out of, and lists of colliding keys that have gone: when no older pin lives, and with many pins
     ///   at a time not before some more entries have been removed;
-    /// * of entries, all chunks but the last: of 16 KiB, in large maps of 4 MiB;
+    /// * of entries, all chunks in which none is left, but the last one: of 16 KiB, in large maps of 4 MiB. Where some entries
+    ///   are left everywhere, a clone or what is collected takes less;
     /// * [home cells](crate::Builder::home_cells): all at once and for good, and only when none is in use. Where that matters,
     ///   do without them.
     ///

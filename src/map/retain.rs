@@ -28,9 +28,8 @@ pub(super) trait Retaining {
     /// others.
     fn remove_found(&self, cursor: u64, entries: &[InSlot<Self::Payload>]) -> Vec<Item<Self>>;
 
-    /// Removes an entry, which `keep` does not hold for, wherever it is now. If another has replaced it, `keep` is asked of
-    /// that one, and so on.
-    fn remove_unless_kept(&self, entry: Item<Self>, keep: &mut impl FnMut(Item<Self>) -> bool);
+    /// Removes an entry wherever it is now; if another has replaced it, that stays and is returned.
+    fn remove_or_current(&self, entry: Item<Self>) -> Option<Item<Self>>;
 }
 
 /// What is in a slot.
@@ -40,47 +39,59 @@ pub(super) type Item<M> = <<M as Retaining>::Payload as Payload>::Item;
 pub(super) fn retain<M: Retaining>(map: &M, mut keep: impl FnMut(Item<M>) -> bool) {
     let (mut entries, mut slots, mut cursor) = (Vec::new(), Vec::new(), 0);
     while let Some(next) = map.slots().snapshot_slots(cursor, &mut entries, &mut slots) {
-        let mut condemned = Condemned { map, cursor, entries: Vec::new() };
+        let mut refused = Refused { map, cursor, entries: Vec::new(), missed: Vec::new() };
         for (slot, entry) in slots.drain(..).zip(entries.drain(..)) {
             if !keep(entry) {
-                condemned.entries.push((slot, entry));
-                if condemned.entries.len() == AT_ONCE {
-                    condemned.remove(&mut keep);
+                refused.entries.push((slot, entry));
+                if refused.entries.len() == AT_ONCE {
+                    refused.remove(&mut keep);
                 }
             }
         }
-        condemned.remove(&mut keep);
+        refused.remove(&mut keep);
         cursor = next;
     }
 }
 
-/// Entries that are to be removed from the segment that begins at prefix `cursor`. They are, too, if `keep` panics of another.
-struct Condemned<'m, M: Retaining> {
+/// Entries that `keep` has refused, of the segment that begins at prefix `cursor`: removed when they are many, or when this is
+/// dropped, as by a panic of `keep`.
+struct Refused<'m, M: Retaining> {
     map: &'m M,
     cursor: u64,
     entries: Vec<InSlot<M::Payload>>,
+    /// Those that were not in their slots any more.
+    missed: Vec<Item<M>>,
 }
 
-impl<M: Retaining> Condemned<'_, M> {
+impl<M: Retaining> Refused<'_, M> {
+    /// Whatever panics, fewer are left.
     fn remove(&mut self, keep: &mut impl FnMut(Item<M>) -> bool) {
-        if self.entries.is_empty() {
-            return;
+        if !self.entries.is_empty() {
+            let entries = core::mem::take(&mut self.entries);
+            self.missed.extend(self.map.remove_found(self.cursor, &entries));
+            // The memory is used again.
+            self.entries = entries;
+            self.entries.clear();
         }
-        let entries = core::mem::take(&mut self.entries);
-        for missed in self.map.remove_found(self.cursor, &entries) {
-            self.map.remove_unless_kept(missed, keep);
+        while let Some(mut entry) = self.missed.pop() {
+            while let Some(current) = self.map.remove_or_current(entry) {
+                if keep(current) {
+                    break;
+                }
+                entry = current;
+            }
         }
-        self.entries = entries;
-        self.entries.clear();
     }
 }
 
-impl<M: Retaining> Drop for Condemned<'_, M> {
+impl<M: Retaining> Drop for Refused<'_, M> {
     fn drop(&mut self) {
-        // Some are left only if `keep` has panicked: that panic goes on, and another would end the process. Of what has
-        // replaced one nobody can say whether it is to be kept.
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.remove(&mut |_| true))) {
-            discard(payload);
+        // Some are left only if `keep` has panicked, or `Hash` or `Eq`: that panic goes on, and another would end the process.
+        // Of what has replaced one nobody can say whether it is to be kept.
+        while !(self.entries.is_empty() && self.missed.is_empty()) {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.remove(&mut |_| true))) {
+                discard(payload);
+            }
         }
     }
 }
@@ -109,27 +120,16 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Retaining for Pinned<'_, K, V, S
         missed
     }
 
-    fn remove_unless_kept(
-        &self,
-        entry: NonNull<Entry<K, V>>,
-        keep: &mut impl FnMut(NonNull<Entry<K, V>>) -> bool,
-    ) {
-        let mut entry = entry;
-        loop {
-            // SAFETY: in the table since this view was made or later, as all that is found below.
-            let spot = self.spot(unsafe { &self.entry_behind(entry).key });
-            let Some(found) = spot.found else { return };
-            let current = spot.writing.locked.item(found);
-            if current == entry {
-                self.take_out(spot, found);
-                return;
-            }
-            drop(spot);
-            if keep(current) {
-                return;
-            }
-            entry = current;
+    fn remove_or_current(&self, entry: NonNull<Entry<K, V>>) -> Option<NonNull<Entry<K, V>>> {
+        // SAFETY: in the table since this view was made or later.
+        let spot = self.spot(unsafe { &self.entry_behind(entry).key });
+        let found = spot.found?;
+        let current = spot.writing.locked.item(found);
+        if current != entry {
+            return Some(current);
         }
+        self.take_out(spot, found);
+        None
     }
 }
 
@@ -144,9 +144,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Retaining for InlineMap<K, V, S
         self.slots.remove_from_slots(cursor, entries, plain::are_same, |_, ()| ())
     }
 
-    fn remove_unless_kept(&self, entry: (K, V), keep: &mut impl FnMut((K, V)) -> bool) {
-        plain::remove_unless_kept(entry, &mut |key, value| keep((*key, *value)), |key, condition| {
-            let _ = self.remove_if(key, condition);
-        });
+    fn remove_or_current(&self, entry: (K, V)) -> Option<(K, V)> {
+        plain::remove_or_current(entry, |key, condition| _ = self.remove_if(key, condition))
     }
 }

@@ -2,6 +2,7 @@
 
 use core::cell::Cell;
 use core::hash::{BuildHasher, Hasher};
+use std::hash::{DefaultHasher, RandomState};
 
 /// A good hash function with a fixed seed.
 pub(crate) type Seeded = ahash::RandomState;
@@ -89,4 +90,24 @@ pub(crate) fn arbitrary() -> u64 {
         state.set(next);
         next
     })
+}
+
+thread_local!(static HASHED: Cell<usize> = const { Cell::new(0) });
+
+/// Counts on each thread how often it is asked for a hasher.
+#[derive(Clone, Default)]
+pub(crate) struct Hashing(RandomState);
+
+impl BuildHasher for Hashing {
+    type Hasher = DefaultHasher;
+
+    fn build_hasher(&self) -> DefaultHasher {
+        HASHED.set(HASHED.get() + 1);
+        self.0.build_hasher()
+    }
+}
+
+/// How often this thread has asked a [`Hashing`].
+pub(crate) fn hashed() -> usize {
+    HASHED.get()
 }

@@ -19,7 +19,7 @@ pub struct MapArgs {
     /// What to run instead of the basic workloads.
     #[command(flatten)]
     pub workloads: WorkloadArgs,
-    /// What to do to a whole map at once, by one thread
+    /// What to do to a whole map at once, by one thread, in place of the basic workloads
     #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "WHAT,..")]
     pub whole: Vec<Whole>,
     /// Run the basic workloads (gets, mixes of gets and inserts, batches, filling, texts) at 60,000, 950,000 and

@@ -128,14 +128,14 @@ impl Task {
     }
 
     /// Whether one thread does it, and no key is drawn for it.
-    fn is_alone(&self) -> bool {
+    fn is_single_threaded(&self) -> bool {
         matches!(self, Task::Fill | Task::FillMade | Task::Extend | Task::Whole(_))
     }
 
     /// The distributions to run it with if those of `chosen` are asked for.
     fn dists(&self, chosen: &[Dist]) -> Vec<Dist> {
         match self {
-            _ if self.is_alone() => vec![Dist::Uniform],
+            _ if self.is_single_threaded() => vec![Dist::Uniform],
             Task::Mix(workload) if workload.dist == Dist::Latest || chosen.is_empty() => vec![workload.dist],
             _ if chosen.is_empty() => vec![Dist::Uniform],
             _ => chosen.to_vec(),
@@ -144,7 +144,7 @@ impl Task {
 
     /// The cells at one size.
     pub(super) fn specs(&self, keys: u64, threads: &[usize], dists: &[Dist]) -> Vec<Spec> {
-        let threads = if self.is_alone() { &[1] } else { threads };
+        let threads = if self.is_single_threaded() { &[1] } else { threads };
         let mut specs = Vec::new();
         for dist in self.dists(dists) {
             let spec = |&threads| Spec { task: self.clone(), keys, threads, dist, trace: None };

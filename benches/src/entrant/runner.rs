@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use super::clock::{Clock, last_lookups};
-use super::whole::Bench;
+use super::whole::Subject;
 use super::{Entrant, Times};
 use crate::check::{self, ReadTally, Tally};
 use crate::contestants::{BATCH, Contestant, HELD_OPS, View};
@@ -171,7 +171,7 @@ impl<C: Contestant> Entrant for Runner<C> {
     fn whole(&mut self, what: Whole, count: u64, seconds: f64) -> Result<f64, CheckError> {
         let start = Start::full(count);
         self.prepare(&start)?;
-        Bench::new(self.map()?, &start).measure(what, seconds)
+        Subject::new(self.map()?, &start).measure(what, seconds)
     }
 
     fn latencies(&mut self, plan: &MixPlan, stopwatch: &Stopwatch) -> Result<Times, CheckError> {

@@ -12,7 +12,7 @@ use crate::plan::Start;
 use crate::whole::{Whole, stays};
 
 /// A map, and what it holds.
-pub(super) struct Bench<'m, C> {
+pub(super) struct Subject<'m, C> {
     map: &'m C,
     /// Entries.
     count: usize,
@@ -26,21 +26,21 @@ pub(super) struct Bench<'m, C> {
     go: Vec<u64>,
 }
 
-impl<'m, C: Contestant> Bench<'m, C> {
+impl<'m, C: Contestant> Subject<'m, C> {
     /// For a map that holds `start`.
     pub(super) fn new(map: &'m C, start: &Start) -> Self {
         let (stay, go) = sample(start).into_iter().partition(|&key| stays(key));
-        let mut bench = Bench { map, count: start.filled as usize, sum: 0, staying: 0, stay, go };
+        let mut subject = Subject { map, count: start.filled as usize, sum: 0, staying: 0, stay, go };
         for key in (0..start.filled).map(|index| start.keys.key(index)) {
-            bench.sum = bench.sum.wrapping_add(key).wrapping_add(keys::value(key, 0));
-            bench.staying += usize::from(stays(key));
+            subject.sum = subject.sum.wrapping_add(key).wrapping_add(keys::value(key, 0));
+            subject.staying += usize::from(stays(key));
         }
-        bench
+        subject
     }
 
     /// Does it until `seconds` have been spent in it. Returns entries per microsecond.
     pub(super) fn measure(&self, what: Whole, seconds: f64) -> Result<f64, CheckError> {
-        // The first time is to find in the caches what later ones do.
+        // Untimed: it checks the map, and warms the caches.
         self.walk()?;
         let mut clock = Clock::new(seconds);
         while clock.goes_on() {

@@ -381,9 +381,16 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// cache.retain(|_, value| value % 2 == 0);
     /// assert_eq!(cache.len(), 5);
     /// ```
-    pub fn retain(&self, keep: impl FnMut(&K, &V) -> bool) {
-        plain::retain(self.iter(), keep, |key, condition| {
-            let _ = self.remove_if(key, condition);
-        });
+    pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
+        for mut entry in self.iter() {
+            // Of what has replaced it since, it is asked anew.
+            while !keep(&entry.0, &entry.1) {
+                let remove_if = |key: &K, condition: &mut dyn FnMut(&K, &V) -> bool| {
+                    let _ = self.remove_if(key, condition);
+                };
+                let Some(current) = plain::remove_or_current(entry, remove_if) else { break };
+                entry = current;
+            }
+        }
     }
 }
