@@ -3,10 +3,8 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-mod common;
-
-use common::hashers::{CONSTANT, Through};
-use common::{AnyMap, Config, Words, catch, fixed_configs, growing_configs, laws, seeded};
+use crate::common::hashers::{CONSTANT, Through};
+use crate::common::{AnyMap, Config, Words, catch, fixed_configs, growing_configs, laws, seeded};
 
 fn filled<M: Words>(config: Config, keys: u64) -> M {
     let map = M::build(config, seeded(keys));

@@ -6,10 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use koel::{HashMap, HashSet, InlineMap};
 
-mod common;
-
-use common::hashers::{CONSTANT, Hashing, TWENTY_COLLIDE, Through, hashed};
-use common::{AnyMap, Config, SetAtEnd, Words, fixed_configs, growing_configs, laws, seeded};
+use crate::common::hashers::{CONSTANT, Hashing, TWENTY_COLLIDE, Through, hashed};
+use crate::common::{AnyMap, Config, SetAtEnd, Words, fixed_configs, growing_configs, laws, seeded};
 
 /// Clones, and tells how often that hashed.
 fn cloned<M: Clone>(map: &M) -> (M, usize) {

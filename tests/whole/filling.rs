@@ -5,10 +5,10 @@ use std::collections::HashMap as Model;
 
 use koel::{HashMap, InlineMap};
 
-mod common;
-
-use common::hashers::{CONSTANT, Through};
-use common::{AnyMap, Config, Counted, Ledger, Words, fixed_configs, growing_configs, laws, seeded};
+use crate::common::hashers::{CONSTANT, Through};
+use crate::common::{
+    AnyMap, Config, Counted, Ledger, Words, catch, fixed_configs, growing_configs, laws, seeded,
+};
 
 fn assert_holds<M: Words>(map: &M, model: &Model<u64, u64>, what: &str) {
     assert_eq!(map.len(), model.len(), "{what}");
@@ -119,7 +119,7 @@ fn an_empty_map_is_made_anew_for_what_is_promised() {
     Extend::extend(&mut bounded, pairs().take(100));
     assert_eq!((bounded.len(), bounded.capacity()), (100, room));
     let overfill = || Extend::extend(&mut bounded, pairs());
-    assert!(common::catch(overfill).unwrap_err().contains("full"));
+    assert!(catch(overfill).unwrap_err().contains("full"));
     assert!(bounded.len() >= 100 && bounded.iter().all(|(key, value)| key == value));
 }
 

@@ -1,0 +1,7 @@
+//! What is done to a map as a whole.
+
+mod clones;
+#[path = "../common/mod.rs"]
+mod common;
+mod filling;
+mod retaining;
