@@ -186,11 +186,10 @@ impl Shape {
         })
     }
 
-    /// The shape of a table with the same options for `len` entries. A table of fixed capacity may hold more than that, and
-    /// then its copy's capacity is what it holds.
+    /// The shape of a table with the same options for `len` entries; of fixed capacity, as [`Shape::of_replica`].
     pub(crate) fn for_items(&self, len: usize) -> Result<Self, CapacityError> {
-        if let Some(capacity) = self.fixed_capacity {
-            return Ok(Shape { fixed_capacity: Some(capacity.max(len)), ..*self });
+        if self.fixed_capacity.is_some() {
+            return Ok(self.of_replica(len));
         }
         Shape::new(Options {
             capacity: len,
@@ -201,8 +200,8 @@ impl Shape {
         })
     }
 
-    /// The shape of a table with the same options and the same memory for `len` entries. One of fixed capacity may hold more
-    /// than that, as in [`Shape::for_items`].
+    /// The shape of a table of the same options and segments, with `len` entries. A table of fixed capacity may hold more than
+    /// that, and then its copy's capacity is what it holds.
     pub(super) fn of_replica(&self, len: usize) -> Self {
         Shape { fixed_capacity: self.fixed_capacity.map(|capacity| capacity.max(len)), ..*self }
     }
