@@ -107,6 +107,7 @@ mod entries;
 mod export;
 #[cfg(feature = "serde")]
 mod fields;
+mod file;
 mod filter;
 mod full;
 pub mod guard;

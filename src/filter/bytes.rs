@@ -1,6 +1,8 @@
 //! Filters of fixed capacity to bytes and back.
 
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::path::Path;
 
 use super::chunks::{Chunks, Held};
 use super::cuckoo::CuckooFilter;
@@ -10,6 +12,7 @@ use super::hasher::FilterHasher;
 use super::inner::Inner;
 use super::loader::ChunkLoader;
 use super::locked::Locked;
+use crate::file;
 
 impl CuckooFilter {
     /// The filter that was made into these bytes. The seed comes with them. With another hash function than the
@@ -56,6 +59,25 @@ impl CuckooFilter {
     pub fn read_from(reader: impl Read) -> Result<Self, FilterError> {
         Self::read_from_as(reader)
     }
+
+    /// The filter that [`save`](Self::save) has written to a file, or [`write_to`](Self::write_to). With another hash function
+    /// than the default one take [`open_as`](Self::open_as).
+    ///
+    /// # Errors
+    ///
+    /// As [`CuckooFilter::from_bytes`]; [`FilterError::Io`], which names the file, if there is none or it cannot be read.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("names.filter");
+    /// koel::CuckooFilter::from_keys(["ada", "grace"], 0.001)?.save(&path)?;
+    /// let filter = koel::CuckooFilter::open(&path)?;
+    /// assert!(filter.contains("ada"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, FilterError> {
+        Self::open_as(path)
+    }
 }
 
 impl<S: FilterHasher> CuckooFilter<S> {
@@ -84,24 +106,47 @@ impl<S: FilterHasher> CuckooFilter<S> {
 
     /// Writes what [`CuckooFilter::to_bytes`] gives, a segment at a time, and flushes the writer: so the error of one that
     /// keeps bytes back, as a `BufWriter` does, is not lost when it is dropped.
-    /// To replace a file, write another beside it, sync that and rename it.
+    /// To a file, [`save`](Self::save) writes it so that it is whole at any time.
     ///
     /// # Errors
     ///
     /// The writer's.
     ///
     /// ```
-    /// use std::fs::File;
-    ///
-    /// # let folder = tempfile::tempdir()?;
-    /// let path = folder.path().join("names.filter");
-    /// koel::CuckooFilter::from_keys(["ada", "grace"], 0.001)?.write_to(File::create(&path)?)?;
-    /// let filter = koel::CuckooFilter::read_from(File::open(&path)?)?;
+    /// let mut stream = Vec::new();
+    /// koel::CuckooFilter::from_keys(["ada", "grace"], 0.001)?.write_to(&mut stream)?;
+    /// let filter = koel::CuckooFilter::read_from(&stream[..])?;
     /// assert!(filter.contains("ada"));
     /// # Ok::<(), koel::FilterError>(())
     /// ```
-    pub fn write_to(&self, mut writer: impl Write) -> std::io::Result<()> {
+    pub fn write_to(&self, mut writer: impl Write) -> io::Result<()> {
         self.chunks().write_to(&mut writer)
+    }
+
+    /// Writes the filter to a file that is made anew beside that at `path`, or beside what that leads to if it is a link, and
+    /// gives it its name when all is on the disk: whoever opens it meanwhile, or after a power failure, finds the old file or the
+    /// new one, whole, and who has mapped the old one keeps it. It has the permissions of a new file.
+    ///
+    /// What [`write_to`](Self::write_to) writes; [`open`](CuckooFilter::open) reads it. Where the process is killed, a file with
+    /// `.new-` and sixteen digits at the end of its name may be left.
+    ///
+    /// # Errors
+    ///
+    /// The file system's, with the file's name; [`io::ErrorKind::InvalidInput`] if there is something at `path` that is not a
+    /// file. What was there stays.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("names.filter");
+    /// let filter = koel::CuckooFilter::from_keys(["ada", "grace"], 0.001)?;
+    /// filter.save(&path)?;
+    /// filter.remove("ada");
+    /// filter.save(&path)?; // in the place of the other
+    /// assert_eq!(koel::CuckooFilter::open(&path)?.len(), 1);
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        file::replace(path.as_ref(), |file| self.write_to(file))
     }
 
     /// [`from_bytes`](Self::from_bytes), of a filter with this hash function.
@@ -133,6 +178,15 @@ impl<S: FilterHasher> CuckooFilter<S> {
         ChunkLoader::read(&mut reader, false)?.finish()
     }
 
+    /// [`open`](Self::open), of a filter with this hash function.
+    ///
+    /// # Errors
+    ///
+    /// As [`CuckooFilter::open`](crate::CuckooFilter::open).
+    pub fn open_as(path: impl AsRef<Path>) -> Result<Self, FilterError> {
+        read_file(path.as_ref(), |file| Self::read_from_as(file))
+    }
+
     /// The filter in chunks of at most some megabytes, for a transfer that may have to be resumed; a [`ChunkLoader`]
     /// takes them. One after another they are what [`CuckooFilter::to_bytes`] gives.
     ///
@@ -152,6 +206,23 @@ impl<S: FilterHasher> CuckooFilter<S> {
     pub fn chunks_from(&self, next: u32) -> Chunks<'_, S> {
         Chunks::new(None, [Held::Borrowed(&self.inner)], &self.hasher, next)
     }
+}
+
+/// What is read of a file, if it is all that is in it. Errors in reading name the file.
+pub(super) fn read_file<F>(
+    path: &Path,
+    read: impl FnOnce(&mut File) -> Result<F, FilterError>,
+) -> Result<F, FilterError> {
+    let read = || {
+        let mut file = file::open(path)?;
+        let filter = read(&mut file)?;
+        let (expected, found) = (file.stream_position()?, file.metadata()?.len());
+        if expected == found { Ok(filter) } else { Err(BytesError::Length { expected, found }.into()) }
+    };
+    read().map_err(|error| match error {
+        FilterError::Io(error) => file::naming(path, &error).into(),
+        error => error,
+    })
 }
 
 impl<S: FilterHasher> ChunkLoader<S> {

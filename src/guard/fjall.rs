@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
 
-use super::beside::sync_names_beside;
 use super::store::{Generation, Scanned, Store, Value, Write};
+use crate::file::sync_names_beside;
 use crate::sync::Mutex;
 
 /// The keyspace of keys and values, where nobody says which.

@@ -47,7 +47,6 @@
 // | `redb`, `fjall`, `hash_map` | stores |
 // | `dyn_store` | one that is chosen as the program runs |
 // | `store` | what a store is |
-// | `beside` | names of files that are to appear whole |
 // | `error` | errors |
 // | `policy` | filters for blocks of sorted tables; by itself |
 
@@ -59,7 +58,6 @@ mod batch;
 
 // The others.
 mod absent;
-mod beside;
 mod bloom;
 mod builder;
 mod dyn_store;

@@ -10,8 +10,8 @@ use redb::{
     WriteTransaction,
 };
 
-use super::beside::{behind_links, own_beside, sync_names_beside};
 use super::store::{Generation, Scanned, Store, Value, Write};
+use crate::file::{behind_links, own_beside, sync_names_beside};
 use crate::sync::Mutex;
 
 /// The table of keys and values, where nobody says which.

@@ -25,11 +25,11 @@ use std::path::Path;
 
 use twox_hash::XxHash3_64;
 
-use super::beside::{behind_links, own_beside, sync_names_beside};
 use super::error::{Error, SnapshotError};
 use super::filter::{Active, Filter, Plan};
 use super::shared::Shared;
 use super::store::{Generation, Store};
+use crate::file::{self, NewFile};
 use crate::filter::{FilterError, Xxh3};
 
 const MAGIC: [u8; 8] = *b"koelgs\r\n";
@@ -61,11 +61,7 @@ fn header(plan: Plan, generation: Generation, body_len: usize) -> [u8; HEADER_LE
 /// be large, or have no end.
 fn contents(file: &Path) -> Result<Vec<u8>, SnapshotError> {
     let of_file = |error: io::Error| naming(file, &error);
-    // Before it is opened, which of a pipe is to wait for who writes to it.
-    if !std::fs::metadata(file).map_err(of_file)?.is_file() {
-        return Err(SnapshotError::Damaged("not a file"));
-    }
-    let input = File::open(file).map_err(of_file)?;
+    let input = file::open(file).map_err(of_file)?;
     let mut bytes = Vec::new();
     (&input).take(HEADER_LEN as u64).read_to_end(&mut bytes).map_err(of_file)?;
     if bytes.len() < HEADER_LEN {
@@ -174,21 +170,11 @@ impl<S: Store> Shared<S, S::Error> {
     /// Writes beside the file and puts that in its place when it is on disk.
     fn put_in_place(&self, copied: &Copied, file: &Path) -> Result<(), SnapshotError> {
         let of_file = |error: io::Error| naming(file, &error);
-        let file = behind_links(file).map_err(of_file)?;
-        let new = own_beside(&file);
-        // No link of somebody else's leads elsewhere, and no other guard writes the same file.
-        let out = File::create_new(&new).map_err(of_file)?;
-        let in_place = fill(out, &copied.bytes).map_err(of_file).and_then(|()| {
-            let rename = || std::fs::rename(&new, &file).map_err(of_file);
-            self.give_name(copied.asked, rename)
-        });
-        if in_place.is_err() {
-            // A part of a snapshot is of use to nobody, and the disk may be full.
-            let _ = std::fs::remove_file(&new);
-            return in_place;
-        }
-        // The name, too. If it is lost, the old snapshot does not fit the store.
-        sync_names_beside(&file).map_err(of_file)
+        let (mut new, out) = NewFile::beside(file).map_err(of_file)?;
+        fill(out, &copied.bytes).map_err(of_file)?;
+        self.give_name(copied.asked, || new.rename().map_err(of_file))?;
+        // If the name is lost, the old snapshot does not fit the store.
+        new.sync_name().map_err(of_file)
     }
 
     /// Renames a snapshot of a filter, if that has not been taken away since another scan had been `asked` for so often.
@@ -209,7 +195,7 @@ impl<S: Store> Shared<S, S::Error> {
 
 /// An error that names its file.
 fn naming(file: &Path, error: &io::Error) -> SnapshotError {
-    io::Error::new(error.kind(), format!("{}: {error}", file.display())).into()
+    file::naming(file, error).into()
 }
 
 /// Writes all of a new file, to the disk.

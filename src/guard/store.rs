@@ -1,8 +1,8 @@
 //! What a store is: the trait that stands between the guard and a database.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::file;
 
 /// A value: shared, so that the cache hands it out without copying.
 pub type Value = Arc<[u8]>;
@@ -257,30 +257,7 @@ impl Generation {
     /// A new lineage: 128 random bits.
     #[must_use]
     pub fn new_lineage() -> u128 {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now = now.unwrap_or_else(|before| before.duration());
-        lineage(&RandomState::new(), std::process::id(), now)
-    }
-}
-
-/// Processes that were forked from one thread have the same random keys: so it counts which one this is, and when.
-fn lineage(keys: &RandomState, process: u32, now: Duration) -> u128 {
-    let half = |number: u8| u128::from(keys.hash_one((number, process, now)));
-    // Never that of a store that has none.
-    (half(0) << 64 | half(1)).max(1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_forked_process_draws_another_lineage() {
-        let (keys, now) = (RandomState::new(), Duration::from_secs(1_764_000_000));
-        let parents = lineage(&keys, 7, now);
-        assert_ne!(parents, lineage(&keys, 8, now));
-        // One that has the number of one that has ended.
-        assert_ne!(parents, lineage(&keys, 7, now + Duration::from_nanos(1)));
-        assert_ne!(parents >> 64, parents & u128::from(u64::MAX));
+        // Never that of a store that has none.
+        file::draw().max(1)
     }
 }

@@ -7,6 +7,7 @@ mod alike;
 mod bytes;
 mod capacity;
 mod churn;
+mod files;
 mod format;
 mod hash_functions;
 mod hostile;

@@ -1,8 +1,9 @@
 //! Growing filters to bytes and back: see `format`.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
+use std::path::Path;
 
-use super::super::bytes::copied;
+use super::super::bytes::{copied, read_file};
 use super::super::chunks::{Chunks, Held};
 use super::super::error::{BytesError, FilterError};
 use super::super::format::{ChainHeader, all_read};
@@ -12,6 +13,7 @@ use super::super::plan::Plan;
 use super::chain::{Chain, Level};
 use super::filter::ScalableCuckooFilter;
 use super::turns::Turns;
+use crate::file;
 
 impl ScalableCuckooFilter {
     /// The filter that was made into these bytes. The seed comes with them. With another hash function than the
@@ -53,6 +55,25 @@ impl ScalableCuckooFilter {
     pub fn read_from(reader: impl Read) -> Result<Self, FilterError> {
         Self::read_from_as(reader)
     }
+
+    /// The filter that [`save`](Self::save) has written to a file, or [`write_to`](Self::write_to). With another hash function
+    /// than the default one take [`open_as`](Self::open_as).
+    ///
+    /// # Errors
+    ///
+    /// As [`CuckooFilter::open`](crate::CuckooFilter::open).
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("names.filter");
+    /// koel::ScalableCuckooFilter::from_keys(["ada", "grace"], 0.001)?.save(&path)?;
+    /// let filter = koel::ScalableCuckooFilter::open(&path)?;
+    /// assert!(filter.contains("ada"));
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, FilterError> {
+        Self::open_as(path)
+    }
 }
 
 impl<S: FilterHasher> ScalableCuckooFilter<S> {
@@ -78,7 +99,7 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
     }
 
     /// Writes what [`ScalableCuckooFilter::to_bytes`] gives, a segment at a time, and flushes the writer.
-    /// To replace a file, write another beside it, sync that and rename it.
+    /// To a file, [`save`](Self::save) writes it so that it is whole at any time.
     ///
     /// Compactions, clones, and others who write it have to wait, however slow the writer is; look-ups, insertions, removals
     /// and [`clear`](ScalableCuckooFilter::clear) go on. A writer that compacts, copies or writes the filter that it is writing
@@ -89,20 +110,38 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
     /// The writer's.
     ///
     /// ```
-    /// use std::fs::File;
-    ///
     /// use koel::ScalableCuckooFilter;
     ///
-    /// # let folder = tempfile::tempdir()?;
-    /// let path = folder.path().join("names.filter");
-    /// ScalableCuckooFilter::from_keys(["ada", "grace"], 0.001)?.write_to(File::create(&path)?)?;
-    /// let filter = ScalableCuckooFilter::read_from(File::open(&path)?)?;
+    /// let mut stream = Vec::new();
+    /// ScalableCuckooFilter::from_keys(["ada", "grace"], 0.001)?.write_to(&mut stream)?;
+    /// let filter = ScalableCuckooFilter::read_from(&stream[..])?;
     /// assert!(filter.contains("ada"));
     /// # Ok::<(), koel::FilterError>(())
     /// ```
-    pub fn write_to(&self, mut writer: impl Write) -> std::io::Result<()> {
+    pub fn write_to(&self, mut writer: impl Write) -> io::Result<()> {
         let _moving = self.moving.lock();
         self.chunks().write_to(&mut writer)
+    }
+
+    /// Writes the filter to a file, which is whole at any time, as [`CuckooFilter::save`](crate::CuckooFilter::save). Who has to
+    /// wait meanwhile, [`write_to`](Self::write_to) says.
+    ///
+    /// # Errors
+    ///
+    /// As [`CuckooFilter::save`](crate::CuckooFilter::save).
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("names.filter");
+    /// let filter = koel::ScalableCuckooFilter::from_keys(["ada", "grace"], 0.001)?;
+    /// filter.save(&path)?;
+    /// filter.remove("ada");
+    /// filter.save(&path)?; // in the place of the other
+    /// assert_eq!(koel::ScalableCuckooFilter::open(&path)?.len(), 1);
+    /// # Ok::<(), koel::FilterError>(())
+    /// ```
+    pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        file::replace(path.as_ref(), |file| self.write_to(file))
     }
 
     /// [`from_bytes`](Self::from_bytes), of a filter with this hash function.
@@ -124,6 +163,15 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
     /// As [`CuckooFilter::read_from`](crate::CuckooFilter::read_from).
     pub fn read_from_as(mut reader: impl Read) -> Result<Self, FilterError> {
         ChunkLoader::read(&mut reader, true)?.finish_scalable()
+    }
+
+    /// [`open`](Self::open), of a filter with this hash function.
+    ///
+    /// # Errors
+    ///
+    /// As [`CuckooFilter::open`](crate::CuckooFilter::open).
+    pub fn open_as(path: impl AsRef<Path>) -> Result<Self, FilterError> {
+        read_file(path.as_ref(), |file| Self::read_from_as(file))
     }
 
     /// The filter in chunks, as [`CuckooFilter::chunks`](crate::CuckooFilter::chunks): chunk 0 is the header; then comes each
