@@ -18,8 +18,8 @@ use crate::hash::Digest;
 /// the place of another one while a program runs.
 ///
 /// `B` is a `Vec<u8>`, an `Arc<[u8]>`, or a file that is mapped into memory, as `memmap2::Mmap` has it. Its `as_ref` must give
-/// the same bytes each time, or look-ups panic or answer wrongly; and nobody may write to the file. So write a newer filter
-/// by [`save`](crate::CuckooFilter::save), which leaves the file that is mapped as it is: `File::create` would cut it off, and a
+/// the same bytes each time, or look-ups panic or answer wrongly; and nobody may write to the file. So write a newer filter by
+/// [`save`](crate::CuckooFilter::save), which leaves the file that is mapped as it is: `File::create` would cut it off, and a
 /// look-up then end the process.
 ///
 /// A look-up finds its table in the bytes first, some instructions that a `FilterView` does not have.
