@@ -7,7 +7,7 @@ use core::hash::{BuildHasher, Hash};
 use ahash::RandomState;
 use equivalent::Equivalent;
 
-use super::{SetDrain, SetRef};
+use super::{SetClonedIter, SetDrain, SetRef};
 use crate::full::Full;
 use crate::map::{Keys, Pinned};
 use crate::outcome::expect_room;
@@ -67,6 +67,32 @@ impl<'s, T, S, G: Guard> PinnedSet<'s, T, S, G> {
     /// ```
     pub fn iter(&self) -> Keys<'_, T, ()> {
         self.0.keys()
+    }
+
+    /// Walks over clones of all values, as [`PinnedSet::iter`], and takes the view along, as [`Pinned::into_iter_cloned`]: for
+    /// an iterator that is returned from the function that has made the pin, or kept.
+    ///
+    /// # Panics
+    ///
+    /// As [`Pinned::into_iter_cloned`].
+    ///
+    /// ```
+    /// struct Tags(koel::HashSet<String>);
+    ///
+    /// impl Tags {
+    ///     fn beginning(&self, with: char) -> impl Iterator<Item = String> {
+    ///         self.0.pin().into_iter_cloned().filter(move |tag| tag.starts_with(with))
+    ///     }
+    /// }
+    ///
+    /// let tags = Tags(koel::HashSet::from(["red".to_string(), "blue".to_string()]));
+    /// assert_eq!(tags.beginning('b').collect::<Vec<_>>(), ["blue"]);
+    /// ```
+    pub fn into_iter_cloned(self) -> SetClonedIter<'s, T, S, G>
+    where
+        T: Clone,
+    {
+        SetClonedIter(self.0.into_iter_cloned())
     }
 
     /// Removes all values, and walks over those removed, as [`Pinned::drain`]. A segment is emptied when the walk reaches it,

@@ -120,6 +120,7 @@ fn agree(set: &Set, model: &Model<Noted>) {
         assert_eq!(pin.get(&value).map(|noted| noted.note), there);
     }
     assert_eq!(pin.iter().copied().collect::<Model<_>>(), *model);
+    assert_eq!(set.pin().into_iter_cloned().collect::<Model<_>>(), *model);
 }
 
 /// Takes out one even value, if there is any, and then all that are multiples of three.

@@ -11,8 +11,8 @@ use koel::{
     Cause, Clock, Compute, Drain, Full, HashMap, HashMapKind, HashSet, InlineCache, InlineCacheBuilder,
     InlineCacheIter, InlineDrain, InlineIter, InlineKeys, InlineMap, InlineMapKind, InlineValues, IntoIter,
     Iter, Keys, LocalGuard, ManualClock, Occupied, Operation, OwnedGuard, Pinned, PinnedOwned, PinnedSet,
-    PinnedSetOwned, Policy, Refused, SetDrain, SetExtractIf, SetIntoIter, SetRef, Stats, Values, ViewIter,
-    Why,
+    PinnedSetOwned, Policy, Refused, SetClonedIter, SetDrain, SetExtractIf, SetIntoIter, SetRef, Stats,
+    Values, ViewIter, Why,
 };
 
 /// Does not compile unless the type implements all the traits.
@@ -67,6 +67,9 @@ assert_is_not!(PinnedSet<'static, u64>: Send);
 assert_is_not!(PinnedSetOwned<'static, Cell<u64>>: Send);
 assert_is_not!(SetDrain<'static, u64>: Send);
 assert_is_not!(SetIntoIter<Rc<u64>>: Send);
+assert_is!(SetClonedIter<'static, u64, koel::RandomState, OwnedGuard<'static>>: Send + Sync + Debug + UnwindSafe);
+assert_is!(SetClonedIter<'static, u64>: core::iter::FusedIterator);
+assert_is_not!(SetClonedIter<'static, u64>: Send);
 assert_is_not!(SetRef<'static, u64>: Send);
 assert_is_not!(SetRef<'static, Cell<u64>, koel::RandomState, OwnedGuard<'static>>: Send);
 assert_is!(IntoIter<u64, String>: Send + Sync + Debug + ExactSizeIterator + core::iter::FusedIterator);

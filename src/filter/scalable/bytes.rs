@@ -123,8 +123,8 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
         self.chunks().write_to(&mut writer)
     }
 
-    /// Writes the filter to a file, which is whole at any time, as [`CuckooFilter::save`](crate::CuckooFilter::save). Who has to
-    /// wait meanwhile, [`write_to`](Self::write_to) says.
+    /// Writes the filter to a file, which is whole at any time, as [`CuckooFilter::save`](crate::CuckooFilter::save). Who has
+    /// to wait meanwhile, [`write_to`](Self::write_to) says.
     ///
     /// # Errors
     ///
