@@ -33,13 +33,7 @@ impl<K, V, S> Cache<K, V, S> {
             let mut out = self.departures(self.enter());
             let Some((mut writing, next)) = self.table.directory.visit(cursor) else { break };
             let now = self.now();
-            let buckets = writing.locked.segment().buckets().len();
-            for bucket in 0..buckets {
-                for found in writing.locked.residents().occupied(bucket) {
-                    self.take_out_asked(&mut writing.locked, found, now, &mut out);
-                }
-            }
-            writing.locked.state().keep.evictor.clear();
+            self.take_out_all(&mut writing.locked, now, &mut out);
             self.settle(&mut writing.locked, &mut out);
             drop(writing);
             told.call(|| drop(out));

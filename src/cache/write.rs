@@ -93,6 +93,25 @@ impl<K, V, S> Cache<K, V, S> {
         self.take_out(locked, found, cause, out);
     }
 
+    /// Takes all entries of a segment out, as somebody has asked.
+    pub(super) fn take_out_all(
+        &self,
+        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        now: Nanos,
+        out: &mut Departures<'_, K, V>,
+    ) {
+        let (residents, state) = locked.parts();
+        for found in (0..residents.buckets()).flat_map(|bucket| residents.occupied(bucket)) {
+            let entry = residents.item(found);
+            let cause = self.cause_now(entry, now, Cause::Explicit);
+            // SAFETY: its slot is emptied below, under the same lock; no code of the user's runs until then.
+            unsafe { self.departed(entry, cause, &mut state.keep.reserve, out) };
+        }
+        locked.clear();
+        locked.state().keep.evictor.clear();
+        self.publish_used(locked);
+    }
+
     /// Why an entry leaves: for this cause, unless its time is over.
     #[inline]
     fn cause_now(&self, entry: NonNull<Entry<K, V>>, now: Nanos, cause: Cause) -> Cause {
