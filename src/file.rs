@@ -1,10 +1,12 @@
 //! Files that appear whole: made under another name first.
 
+use std::ffi::OsStr;
 use std::fs::File;
-use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
+
+use crate::draw::draw;
 
 /// Opens a file; nothing else that may have that name: to open a pipe is to wait for who writes to it.
 pub(crate) fn open(file: &Path) -> io::Result<File> {
@@ -51,14 +53,37 @@ impl NewFile {
     /// An empty one, to be written to. If the other is a link, beside what that leads to.
     pub(crate) fn beside(file: &Path) -> io::Result<(Self, File)> {
         let place = behind_links(file)?;
-        match std::fs::metadata(&place) {
-            Ok(other) if !other.is_file() => return Err(not_a_file()),
-            _ => {}
+        let other = std::fs::metadata(&place).ok();
+        if other.as_ref().is_some_and(|other| !other.is_file()) {
+            return Err(not_a_file());
         }
         let new = own_beside(&place);
         // No link of somebody else's leads elsewhere, and nobody else writes the same file.
         let out = File::create_new(&new)?;
-        Ok((NewFile { new, place, is_in_place: false }, out))
+        let new = NewFile { new, place, is_in_place: false };
+        if let Some(other) = other {
+            // Before anything is in it: not everybody may read that, perhaps.
+            out.set_permissions(other.permissions())?;
+        }
+        // What stays for an error is there for the next one.
+        let _ = new.remove_abandoned(&out);
+        Ok((new, out))
+    }
+
+    /// Removes those of processes that were killed, as the names and the times say.
+    fn remove_abandoned(&self, out: &File) -> io::Result<()> {
+        // By the clock of the file system, which may be another machine's.
+        let now = out.metadata()?.modified()?;
+        for other in std::fs::read_dir(folder_of(&self.new))? {
+            let other = other?;
+            if are_alike(&other.file_name(), &self.new) {
+                let written = other.metadata()?.modified()?;
+                if now.duration_since(written).is_ok_and(|passed| passed > ABANDONED) {
+                    let _ = std::fs::remove_file(other.path());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Puts it in the other one's place. All of it should be on the disk.
@@ -82,21 +107,18 @@ impl Drop for NewFile {
     }
 }
 
-/// 128 random bits, others each time.
-pub(crate) fn draw() -> u128 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.unwrap_or_else(|before| before.duration());
-    draw_by(&RandomState::new(), std::process::id(), now)
-}
+/// A file that takes another one's place has not been written to for so long only if nobody does so any more.
+const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// Processes that were forked from one thread have the same random keys: so it counts which one this is, and when.
-fn draw_by(keys: &RandomState, process: u32, now: Duration) -> u128 {
-    let half = |number: u8| u128::from(keys.hash_one((number, process, now)));
-    half(0) << 64 | half(1)
+/// The folder of a file.
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Bytes of a name to which more are added: most file systems have 255 for all.
 const MOST_NAME_BYTES: usize = 200;
+/// At the end of a name.
+const RANDOM_DIGITS: usize = 16;
 
 /// The name under which a file is made that is to appear whole, beside that: with `.new-` and 16 random digits at its end; only
 /// these, where a name is so long that there might be no room for more. No other file has that name, of anybody else or of a
@@ -104,8 +126,17 @@ const MOST_NAME_BYTES: usize = 200;
 pub(crate) fn own_beside(file: &Path) -> PathBuf {
     let name = file.file_name().filter(|name| name.len() <= MOST_NAME_BYTES);
     let mut new = name.unwrap_or_default().to_owned();
-    new.push(format!(".new-{:016x}", draw() as u64));
+    new.push(format!(".new-{:0RANDOM_DIGITS$x}", draw() as u64));
     file.with_file_name(new)
+}
+
+/// Whether [`own_beside`] may have made a name for the same file as this one.
+fn are_alike(name: &OsStr, new: &Path) -> bool {
+    let new = new.file_name().unwrap_or_default().as_encoded_bytes();
+    let (name, parted) = (name.as_encoded_bytes(), new.len() - RANDOM_DIGITS);
+    name.len() == new.len()
+        && name[..parted] == new[..parted]
+        && name[parted..].iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// Links, one behind the other, that are followed: as many as Linux does.
@@ -127,8 +158,7 @@ pub(crate) fn behind_links(file: &Path) -> io::Result<PathBuf> {
 pub(crate) fn sync_names_beside(file: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = std::fs::File::open(folder.unwrap_or(Path::new(".")));
+        let folder = File::open(folder_of(file));
         let cannot = [ErrorKind::InvalidInput, ErrorKind::Unsupported, ErrorKind::PermissionDenied];
         match folder.and_then(|folder| folder.sync_all()) {
             Err(error) if !cannot.contains(&error.kind()) => return Err(error),
@@ -142,17 +172,9 @@ pub(crate) fn sync_names_beside(file: &Path) -> io::Result<()> {
 
 #[cfg(all(test, target_os = "linux", not(any(loom, shuttle))))]
 mod tests {
-    use super::*;
+    use std::collections::BTreeSet;
 
-    #[test]
-    fn a_forked_process_draws_other_bits() {
-        let (keys, now) = (RandomState::new(), Duration::from_secs(1_764_000_000));
-        let parents = draw_by(&keys, 7, now);
-        assert_ne!(parents, draw_by(&keys, 8, now));
-        // One that has the number of one that has ended.
-        assert_ne!(parents, draw_by(&keys, 7, now + Duration::from_nanos(1)));
-        assert_ne!(parents >> 64, parents & u128::from(u64::MAX));
-    }
+    use super::*;
 
     #[test]
     fn what_was_not_written_to_the_end_leaves_the_file_as_it_was() {
@@ -169,6 +191,46 @@ mod tests {
         assert!(panic.is_err());
         assert_eq!(std::fs::read(&file).expect("the old one"), b"old");
         assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1);
+    }
+
+    #[test]
+    fn what_others_have_left_goes_and_what_they_may_be_writing_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let make = |name: &str, hours: u64| {
+            let file = File::create(folder.path().join(name)).expect("a file");
+            let time = file.metadata().and_then(|new| new.modified()).expect("a time");
+            file.set_modified(time - Duration::from_secs(hours * 3600)).expect("another time");
+        };
+        let stay = [("file", 9), ("other.new-0123456789abcdef", 9), ("file.new-0123456789abcdeg", 9)];
+        let stay =
+            stay.into_iter().chain([("file.new-0123456789abcde", 9), ("file.new-fedcba9876543210", 0)]);
+        let go = [("file.new-0123456789abcdef", 2), ("file.new-0000000000000000", 1000)];
+        stay.clone().chain(go).for_each(|(name, hours)| make(name, hours));
+        replace(&folder.path().join("file"), |_| Ok(())).expect("a file");
+        let left = std::fs::read_dir(folder.path()).expect("a folder");
+        let left = left.map(|file| file.expect("a name").file_name().into_string().expect("a text"));
+        let (left, stay) =
+            (BTreeSet::from_iter(left), BTreeSet::from_iter(stay.map(|(name, _)| name.into())));
+        assert_eq!(left, stay);
+    }
+
+    #[test]
+    fn whoever_may_not_read_the_old_file_may_not_read_the_new_one() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("file");
+        let mode = || std::fs::metadata(&file).expect("a file").permissions().mode() & 0o777;
+        std::fs::write(&file, b"old").expect("a file");
+        for kept in [0o600, 0o640, 0o444] {
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(kept)).expect("a mode");
+            replace(&file, |out| {
+                assert_eq!(out.metadata()?.permissions().mode() & 0o777, kept, "before anything is in it");
+                Ok(())
+            })
+            .expect("a file");
+            assert_eq!(mode(), kept);
+        }
     }
 
     /// As those of some network file systems.

@@ -101,6 +101,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod cache;
+mod draw;
 mod engine;
 mod entries;
 #[cfg(feature = "metrics")]

@@ -140,25 +140,24 @@ impl<P: Payload> Directory<P> {
         Some(next)
     }
 
-    /// Removes items that `snapshot_slots` found in the segment that begins at prefix `cursor`, and calls `removed` with each
-    /// and with what the front end keeps there, under the lock. Returns those that are not in their slot any more, or were in
-    /// the overflow. `is_same` compares what is in a slot with what was.
+    /// Removes items that `snapshot_slots` found in the segment that begins at prefix `cursor`; how many, which are the first
+    /// then. The others are not in their slot any more, or were in the overflow. `is_same` compares what is in a slot with what
+    /// was.
     pub(crate) fn remove_from_slots(
         &self,
         cursor: u64,
-        items: &[InSlot<P>],
+        items: &mut [InSlot<P>],
         is_same: impl Fn(&P::Item, &P::Item) -> bool,
-        mut removed: impl FnMut(P::Item, &mut P::Keep),
-    ) -> Vec<P::Item> {
-        let (mut writing, mut missed) = (self.lock(cursor as u32), Vec::new());
-        for (found, item) in items {
-            if writing.locked.remove_if_there(*found, |other| is_same(&other, item)) {
-                removed(*item, &mut writing.locked.state().keep);
-            } else {
-                missed.push(*item);
+    ) -> usize {
+        let (mut writing, mut removed) = (self.lock(cursor as u32), 0);
+        for n in 0..items.len() {
+            let (found, item) = items[n];
+            if writing.locked.remove_if_there(found, |other| is_same(&other, &item)) {
+                items.swap(removed, n);
+                removed += 1;
             }
         }
-        missed
+        removed
     }
 
     /// The prefixes that each segment covers now. Later splits only divide them.

@@ -35,6 +35,6 @@ mod table;
 pub(crate) use entry::{Entry, OwnedEntry};
 pub(crate) use homes::Within;
 pub(crate) use kept::Kept;
-pub(crate) use old::{OldEntries, Reserve, Reserves, retire_all};
+pub(crate) use old::{OldEntries, RETIRED_AS_ONE, Reserve, Reserves, retire_all};
 pub(crate) use part::Part;
 pub(crate) use table::{Slots, Table, drop_each};

@@ -48,15 +48,21 @@ unsafe impl<K, V> Reserves<K, V> for Reserve<K, V> {
     }
 }
 
+/// How many plain entries are retired as one.
+pub(crate) const RETIRED_AS_ONE: usize = Magazine::ROOM;
+
 /// Retires entries that have been taken out of a table together.
 ///
 /// # Safety
 ///
 /// The table does not lead to them any more, nobody else retires them, and the guard is of their map.
-pub(crate) unsafe fn retire_all<K, V>(entries: &[NonNull<Entry<K, V>>], guard: &impl Guard) {
+pub(crate) unsafe fn retire_all<K, V>(
+    entries: impl Iterator<Item = NonNull<Entry<K, V>>>,
+    guard: &impl Guard,
+) {
     if OldEntries::<K, V>::GATHERS {
         let mut old = Gathered::default();
-        for &entry in entries {
+        for entry in entries {
             if let Some(many) = old.push(entry) {
                 // SAFETY: the caller's.
                 unsafe { many.retire(guard) };
@@ -66,7 +72,7 @@ pub(crate) unsafe fn retire_all<K, V>(entries: &[NonNull<Entry<K, V>>], guard: &
         unsafe { old.take().retire(guard) };
     } else {
         // SAFETY: the caller's.
-        entries.iter().for_each(|entry| unsafe { guard.retire(entry.as_ptr()) });
+        entries.for_each(|entry| unsafe { guard.retire(entry.as_ptr()) });
     }
 }
 
@@ -123,7 +129,7 @@ impl<K, V> OldEntries<K, V> {
     /// Whether entries of this type are gathered: those that have no box, which need no drop either.
     pub(crate) const GATHERS: bool = !EntrySlab::<K, V>::BOXED;
     /// How many are retired as one; but those that a cache's listener is told of are retired one by one.
-    pub(crate) const IN_ONE: usize = if Self::GATHERS { Magazine::ROOM } else { 1 };
+    pub(crate) const IN_ONE: usize = if Self::GATHERS { RETIRED_AS_ONE } else { 1 };
 
     /// Retires them all.
     ///
@@ -132,20 +138,32 @@ impl<K, V> OldEntries<K, V> {
     /// The guard is of the entries' map.
     #[cold]
     pub(crate) unsafe fn retire(self, guard: &impl Guard) {
-        if self.pieces.pieces().is_empty() {
-            return;
+        // No list for one.
+        if let &[] | &[_] = self.pieces.pieces() {
+            // SAFETY: as below.
+            return unsafe { self.retire_each(guard) };
         }
         // Taken out of the table, once, under the lock that this list was taken from: guards entered
         // from now on do not find them, and those that did are older than now [I6], [C4].
         match try_box(self) {
             // SAFETY: as said above; `free` is this box's only end.
             Ok(this) => unsafe { guard.retire(core::ptr::from_mut(Box::leak(this))) },
-            // No memory for a list: each by itself.
+            // No memory for a list.
             // SAFETY: as above.
-            Err(this) => this.pieces.pieces().iter().for_each(|piece| unsafe {
-                guard.retire(piece.cast::<Entry<K, V>>().as_ptr());
-            }),
+            Err(this) => unsafe { this.retire_each(guard) },
         }
+    }
+
+    /// Retires each by itself.
+    ///
+    /// # Safety
+    ///
+    /// As [`retire`](Self::retire).
+    unsafe fn retire_each(&self, guard: &impl Guard) {
+        // SAFETY: as said there.
+        self.pieces.pieces().iter().for_each(|piece| unsafe {
+            guard.retire(piece.cast::<Entry<K, V>>().as_ptr());
+        });
     }
 }
 

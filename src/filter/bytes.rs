@@ -125,10 +125,10 @@ impl<S: FilterHasher> CuckooFilter<S> {
 
     /// Writes the filter to a file that is made anew beside that at `path`, or beside what that leads to if it is a link, and
     /// gives it its name when all is on the disk: whoever opens it meanwhile, or after a power failure, finds the old file or
-    /// the new one, whole, and who has mapped the old one keeps it. It has the permissions of a new file.
+    /// the new one, whole, and who has mapped the old one keeps it. It has the permissions of the old one, if there is one.
     ///
     /// What [`write_to`](Self::write_to) writes; [`open`](CuckooFilter::open) reads it. Where the process is killed, a file
-    /// with `.new-` and sixteen digits at the end of its name may be left.
+    /// with `.new-` and sixteen digits at the end of its name may be left, until another is saved an hour later.
     ///
     /// # Errors
     ///

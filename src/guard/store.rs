@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::file;
+use crate::draw::draw;
 
 /// A value: shared, so that the cache hands it out without copying.
 pub type Value = Arc<[u8]>;
@@ -258,6 +258,6 @@ impl Generation {
     #[must_use]
     pub fn new_lineage() -> u128 {
         // Never that of a store that has none.
-        file::draw().max(1)
+        draw().max(1)
     }
 }

@@ -340,7 +340,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// Keeps the entries for which `keep` holds and removes the others.
     ///
     /// Sees what a [walk](InlineMap::iter) sees, with no lock held: each entry that is present throughout, others at most once.
-    /// Those that `keep` refuses are removed up to 32 at a time, also if it panics later; until then they are found, and
+    /// Those that `keep` refuses are removed up to 31 at a time, also if it panics later; until then they are found, and
     /// counted by [`InlineMap::len`]. If an entry has been replaced when it is to be removed, by another value or an equal key
     /// of other bytes, `keep` is asked about the new one, and so on: a closure that replaces each that it refuses has no end.
     /// What has gone and come back with the same bytes goes as well.

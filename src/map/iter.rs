@@ -212,7 +212,7 @@ impl<'p, K, V, G: Guard> Iterator for Drain<'p, K, V, G> {
         let entry = self.walk.next(|cursor, out| {
             let next = self.directory.take(cursor, out)?;
             // SAFETY: just taken out of the table, by us; our own guard keeps them alive for the caller [I6].
-            unsafe { entries::retire_all(out, self.guard) };
+            unsafe { entries::retire_all(out.iter().copied(), self.guard) };
             Some(next)
         })?;
         // SAFETY: retired after the view that `'p` borrows was pinned.

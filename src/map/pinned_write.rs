@@ -384,7 +384,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     /// Keeps the entries for which `keep` holds and removes the others.
     ///
     /// Sees what a [walk](Pinned::iter) sees, with no lock held: each entry that is present throughout, others at most once.
-    /// Those that `keep` refuses are removed up to 32 at a time, also if it panics later; until then they are found, and
+    /// Those that `keep` refuses are removed up to 31 at a time, also if it panics later; until then they are found, and
     /// counted by [`Pinned::len`]. If an entry has been replaced when it is to be removed, `keep` is asked about the new one,
     /// and so on: a closure that replaces each that it refuses has no end. About a value that was changed in place, as an
     /// atomic is, it is not asked again. [`Pinned::remove_if`] asks under the lock, which a `compute` that makes such changes

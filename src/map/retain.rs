@@ -4,17 +4,16 @@ use core::hash::{BuildHasher, Hash};
 use core::ptr::NonNull;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use bytemuck::Pod;
-use smallvec::SmallVec;
-
 use super::{InlineMap, Pinned};
 use crate::engine::{Directory, InSlot, Inline, Payload};
-use crate::entries::{Entry, OldEntries, Slots};
+use crate::entries::{Entry, RETIRED_AS_ONE, Slots, retire_all};
 use crate::plain;
 use crate::reclaim::{Guard, discard};
+use bytemuck::Pod;
 
-/// How many entries are removed with one lock: it costs next to nothing for each then, and nobody waits for long.
-const AT_ONCE: usize = 32;
+/// How many entries are removed with one lock: it costs next to nothing for each then, and nobody waits for long. As many as
+/// are retired as one.
+const AT_ONCE: usize = RETIRED_AS_ONE;
 
 /// What `retain` asks of either map.
 pub(super) trait Retaining {
@@ -24,9 +23,9 @@ pub(super) trait Retaining {
     /// The map's segments.
     fn slots(&self) -> &Directory<Self::Payload>;
 
-    /// Removes these entries of the segment that begins at prefix `cursor`, if each is still where it was found. Returns the
-    /// others.
-    fn remove_found(&self, cursor: u64, entries: &[InSlot<Self::Payload>]) -> Vec<Item<Self>>;
+    /// Removes these entries of the segment that begins at prefix `cursor`, if each is still where it was found: how many, which
+    /// are the first then.
+    fn remove_found(&self, cursor: u64, entries: &mut [InSlot<Self::Payload>]) -> usize;
 
     /// Removes an entry wherever it is now; if another has replaced it, that stays and is returned.
     fn remove_or_current(&self, entry: Item<Self>) -> Option<Item<Self>>;
@@ -67,11 +66,11 @@ impl<M: Retaining> Refused<'_, M> {
     /// Whatever panics, fewer are left.
     fn remove(&mut self, keep: &mut impl FnMut(Item<M>) -> bool) {
         if !self.entries.is_empty() {
-            let entries = core::mem::take(&mut self.entries);
-            self.missed.extend(self.map.remove_found(self.cursor, &entries));
+            let mut entries = core::mem::take(&mut self.entries);
+            let removed = self.map.remove_found(self.cursor, &mut entries);
+            self.missed.extend(entries.drain(..).skip(removed).map(|(_, entry)| entry));
             // The memory is used again.
             self.entries = entries;
-            self.entries.clear();
         }
         while let Some(mut entry) = self.missed.pop() {
             while let Some(current) = self.map.remove_or_current(entry) {
@@ -103,21 +102,12 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Retaining for Pinned<'_, K, V, S
         self.directory()
     }
 
-    fn remove_found(&self, cursor: u64, entries: &[InSlot<Slots<K, V>>]) -> Vec<NonNull<Entry<K, V>>> {
-        let mut gathered = SmallVec::<[OldEntries<K, V>; 2]>::new();
-        let mut others = SmallVec::<[NonNull<Entry<K, V>>; AT_ONCE]>::new();
-        let missed = self.directory().remove_from_slots(cursor, entries, PartialEq::eq, |entry, keep| {
-            if OldEntries::<K, V>::GATHERS {
-                gathered.extend(keep.old.push(entry));
-            } else {
-                others.push(entry);
-            }
-        });
-        // SAFETY: our map's guard.
-        gathered.into_iter().for_each(|many| unsafe { many.retire(&self.guard) });
+    fn remove_found(&self, cursor: u64, entries: &mut [InSlot<Slots<K, V>>]) -> usize {
+        let removed = self.directory().remove_from_slots(cursor, entries, PartialEq::eq);
+        let gone = entries[..removed].iter().map(|&(_, entry)| entry);
         // SAFETY: just taken out of the table, under the lock that was held until now, and nobody else retires them [I6].
-        others.into_iter().for_each(|entry| unsafe { self.guard.retire(entry.as_ptr()) });
-        missed
+        unsafe { retire_all(gone, &self.guard) };
+        removed
     }
 
     fn remove_or_current(&self, entry: NonNull<Entry<K, V>>) -> Option<NonNull<Entry<K, V>>> {
@@ -140,8 +130,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Retaining for InlineMap<K, V, S
         &self.slots
     }
 
-    fn remove_found(&self, cursor: u64, entries: &[InSlot<Inline<K, V>>]) -> Vec<(K, V)> {
-        self.slots.remove_from_slots(cursor, entries, plain::are_same, |_, ()| ())
+    fn remove_found(&self, cursor: u64, entries: &mut [InSlot<Inline<K, V>>]) -> usize {
+        self.slots.remove_from_slots(cursor, entries, plain::are_same)
     }
 
     fn remove_or_current(&self, entry: (K, V)) -> Option<(K, V)> {
