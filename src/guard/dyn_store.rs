@@ -95,6 +95,7 @@ trait Erased: Send + Sync {
     fn write_many(&self, writes: &[Write<'_>]) -> Result<Vec<bool>>;
     fn scan_keys(&self) -> Result<Box<dyn Iterator<Item = Scanned<DynStoreError>> + '_>>;
     fn generation(&self) -> Result<Generation>;
+    fn renew_generation(&self) -> Result<()>;
     fn len_hint(&self) -> Option<u64>;
 }
 
@@ -130,6 +131,10 @@ impl<S: Store> Erased for S {
 
     fn generation(&self) -> Result<Generation> {
         Store::generation(self).map_err(DynStoreError::new)
+    }
+
+    fn renew_generation(&self) -> Result<()> {
+        Store::renew_generation(self).map_err(DynStoreError::new)
     }
 
     fn len_hint(&self) -> Option<u64> {
@@ -170,6 +175,10 @@ impl Store for DynStore {
 
     fn generation(&self) -> Result<Generation> {
         Erased::generation(&*self.0)
+    }
+
+    fn renew_generation(&self) -> Result<()> {
+        Erased::renew_generation(&*self.0)
     }
 
     fn len_hint(&self) -> Option<u64> {

@@ -49,8 +49,16 @@ pub struct FjallStore {
     row: Box<str>,
     lineage: u128,
     /// Held over a write: whether a key is there and the generation are read before.
-    writing: Mutex<()>,
+    writing: Mutex<Writing>,
     durable: bool,
+}
+
+/// What a writer knows of the last write.
+#[derive(Debug, Default)]
+struct Writing {
+    /// It was committed, as durable as the store is now. Otherwise what is seen of the database need not be what it is when it
+    /// is opened again: a batch that has failed may be on the disk, and one that is not durable is not.
+    is_settled: bool,
 }
 
 impl FjallStore {
@@ -146,11 +154,11 @@ impl FjallStore {
             generations,
             row,
             lineage: Generation::new_lineage(),
-            writing: Mutex::new(()),
+            writing: Mutex::default(),
             durable: true,
         };
         if store.generations.get(&*store.row)?.is_none() {
-            store.commit(|_| Ok(()))?;
+            store.commit(&mut store.writing.lock(), |_| Ok(()))?;
         }
         Ok(store)
     }
@@ -183,6 +191,7 @@ impl FjallStore {
     #[must_use]
     pub fn durable(mut self, yes: bool) -> Self {
         self.durable = yes;
+        self.writing.lock().is_settled = false;
         self
     }
 
@@ -222,8 +231,7 @@ impl FjallStore {
             check(key.as_ref())?;
             check_value(value.as_ref())?;
         }
-        let _writing = self.writing.lock();
-        self.commit(|batch| {
+        self.commit(&mut self.writing.lock(), |batch| {
             for (key, value) in &pairs {
                 batch.insert(&self.data, key.as_ref(), value.as_ref());
             }
@@ -284,17 +292,21 @@ impl FjallStore {
                 check_value(value)?;
             }
         }
-        let _writing = self.writing.lock();
+        let mut writing = self.writing.lock();
         let is_there = |write: &Write<'_>| self.contains_key(write.key());
         let existed: Vec<bool> = writes.iter().map(is_there).collect::<Result<_, _>>()?;
-        if also.is_none() && changes_nothing(writes, &existed) {
+        let is_settled = writing.is_settled;
+        if is_settled && also.is_none() && changes_nothing(writes, &existed) {
             return Ok(existed);
         }
-        self.commit(|batch| {
+        self.commit(&mut writing, |batch| {
             for (write, existed) in writes.iter().zip(&existed) {
                 match *write {
                     Write::Put(key, value) => batch.insert(&self.data, key, value),
-                    Write::Delete(key) if *existed => batch.remove(&self.data, key),
+                    // fjall takes no other keys.
+                    Write::Delete(key) if *existed || !is_settled && check(key).is_ok() => {
+                        batch.remove(&self.data, key);
+                    }
                     Write::Delete(_) => {}
                 }
             }
@@ -303,9 +315,10 @@ impl FjallStore {
         Ok(existed)
     }
 
-    /// One batch, with the generation that it makes. `writing` is held, or nobody else knows the store.
+    /// One batch, with the generation that it makes.
     fn commit(
         &self,
+        writing: &mut Writing,
         change: impl FnOnce(&mut OwnedWriteBatch) -> Result<(), FjallError>,
     ) -> Result<(), FjallError> {
         let count = self.read_generation()?.count + 1;
@@ -315,7 +328,10 @@ impl FjallStore {
         change(&mut batch)?;
         let row = [&self.lineage.to_le_bytes()[..], &count.to_le_bytes()].concat();
         batch.insert(&self.generations, &*self.row, row);
-        Ok(batch.commit()?)
+        writing.is_settled = false;
+        batch.commit()?;
+        writing.is_settled = true;
+        Ok(())
     }
 
     fn read_generation(&self) -> Result<Generation, FjallError> {
@@ -433,9 +449,9 @@ impl Store for FjallStore {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, FjallError> {
         check(key)?;
         check_value(value)?;
-        let _writing = self.writing.lock();
+        let mut writing = self.writing.lock();
         let existed = self.data.contains_key(key)?;
-        self.commit(|batch| {
+        self.commit(&mut writing, |batch| {
             batch.insert(&self.data, key, value);
             Ok(())
         })?;
@@ -443,15 +459,8 @@ impl Store for FjallStore {
     }
 
     fn delete(&self, key: &[u8]) -> Result<bool, FjallError> {
-        let _writing = self.writing.lock();
-        if !self.contains_key(key)? {
-            return Ok(false);
-        }
-        self.commit(|batch| {
-            batch.remove(&self.data, key);
-            Ok(())
-        })?;
-        Ok(true)
+        let existed = self.write_many(&[Write::Delete(key)])?;
+        Ok(existed == [true])
     }
 
     fn write_many(&self, writes: &[Write<'_>]) -> Result<Vec<bool>, FjallError> {
@@ -464,6 +473,10 @@ impl Store for FjallStore {
 
     fn generation(&self) -> Result<Generation, FjallError> {
         self.read_generation()
+    }
+
+    fn renew_generation(&self) -> Result<(), FjallError> {
+        self.commit(&mut self.writing.lock(), |_| Ok(()))
     }
 
     fn len_hint(&self) -> Option<u64> {

@@ -151,8 +151,9 @@ impl<S: Store> Guarded<S> {
     /// the scan begins: wait for it with [`Guarded::wait_until_ready`], if such values were replaced.
     ///
     /// Needed only if somebody has written around the guard, and then [`Guarded::verify`] may say so: it samples
-    /// keys, and looks at no cached value. A snapshot that was written since is as wrong as the filter was, and fits the
-    /// store: write another.
+    /// keys, and looks at no cached value. A snapshot from before, which is as wrong as the filter was, does not fit the store
+    /// any more, as the scan begins by moving it on to another generation ([`Store::renew_generation`]): write another
+    /// snapshot.
     ///
     /// # Errors
     ///
@@ -294,15 +295,17 @@ impl<S: Store> Guarded<S> {
     /// Writes the filter to a file, from which [`Builder::snapshot`] opens a guard without a scan, as long as nothing has been
     /// written to the store since. The file appears whole or not at all: it is written under the name with `.new-` and 16
     /// random digits at its end, and takes the place of the old one; if the name is a link, where that leads. If it cannot be
-    /// written, or take that place, nothing of it is left, unless the process is killed; if only syncing the folder fails, that
-    /// is an error as well, and it is there.
+    /// written, or take that place, nothing of it is left, unless the process is killed: then it goes when another snapshot is
+    /// written there, an hour later or more. If only syncing the folder fails, that is an error as well, and it is there. It
+    /// has the permissions of the old one, if there is one.
     ///
     /// Writers wait while the filter is copied in memory, a millisecond or so a megabyte; readers do not.
     ///
     /// # Errors
     ///
     /// [`Error::Snapshot`]: there is no filter yet, or it was taken away before the file had its name; or there is no memory
-    /// for the copy, or the file cannot be written. [`Error::Store`].
+    /// for the copy, or the file cannot be written, or one is there that is neither empty nor begins as a snapshot does:
+    /// somebody else's, perhaps the database. [`Error::Store`].
     ///
     /// ```
     /// use std::sync::Arc;
@@ -342,8 +345,8 @@ impl<S: Store> Guarded<S> {
 
     /// Looks for keys of the store that the filter takes for absent, among about `samples` of them, spread over as many as the
     /// filter has, or the store says it has if that is less, and those after them. There is none, unless somebody has
-    /// written around the guard; if there is, the filter is built anew at once. Without a filter, or before it has been
-    /// built, it says that none was checked.
+    /// written around the guard; if there is, the filter is built anew at once, as by [`rebuild`](Self::rebuild). Which keys
+    /// are looked at differs from call to call. Without a filter, or before it has been built, it says that none was checked.
     ///
     /// Scans the store's keys. May run while others read and write.
     ///

@@ -133,6 +133,12 @@ impl Store for HashMapStore {
         Ok(Generation { lineage, count: self.writes.load(Ordering::Relaxed) })
     }
 
+    fn renew_generation(&self) -> Result<(), Infallible> {
+        let _all = self.all();
+        self.count();
+        Ok(())
+    }
+
     fn len_hint(&self) -> Option<u64> {
         Some(self.shards.iter().map(|shard| shard.lock().len() as u64).sum())
     }

@@ -191,6 +191,7 @@ impl<S: Store> Shared<S, S::Error> {
         {
             let mut again = self.again.lock();
             again.is_due = true;
+            again.is_new_generation_due = true;
             again.asked += 1;
             if let Some(active) = self.active.pin() {
                 // Relaxed: a number, for the next filter's size.
@@ -209,6 +210,16 @@ impl<S: Store> Shared<S, S::Error> {
         // First: nobody who has asked the store before puts what it said into the cache after, as the versions have changed.
         self.stripes.freeze().forget();
         self.hot.clear();
+    }
+
+    /// After that, too: no snapshot from before is to fit the store. None is written until there is another filter, so that
+    /// one is enough, however often somebody has.
+    fn renew_generation(&self) -> Result<(), Error<S::Error>> {
+        if self.again.lock().is_new_generation_due {
+            self.store.renew_generation().map_err(Error::Store)?;
+            self.again.lock().is_new_generation_due = false;
+        }
+        Ok(())
     }
 
     /// The scan is over, well or with a failure, unless another one must follow. If it is, the failure of the scan before is
@@ -257,6 +268,7 @@ impl<S: Store> Shared<S, S::Error> {
         if core::mem::take(&mut self.again.lock().is_due) {
             self.forget();
         }
+        self.renew_generation()?;
         let room = self.expect_keys(before, believes);
         let filter = match self.plan.build(room) {
             Ok(Some(filter)) => filter,

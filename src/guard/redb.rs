@@ -48,10 +48,31 @@ pub struct RedbStore {
     /// That of the table of its generation.
     generation: Box<str>,
     lineage: u128,
-    /// The highest count that this store has given to a write, whatever has become of it: a savepoint that is restored takes
-    /// the row back, and no generation may come again.
-    highest: Mutex<u64>,
+    counts: Mutex<Counts>,
     durability: Durability,
+}
+
+/// Counts of generations that a store has given to its writes.
+#[derive(Debug, Default)]
+struct Counts {
+    /// The highest, whatever has become of it: a savepoint that is restored takes the row back, and no generation may come
+    /// again.
+    highest: u64,
+    /// The highest that was committed, as durable as the store is now.
+    settled: Option<u64>,
+}
+
+impl Counts {
+    /// A write with this count was committed.
+    fn settle(&mut self, count: u64) {
+        self.settled = self.settled.max(Some(count));
+    }
+
+    /// Whether the last write was committed. Otherwise what is seen of the database need not be what it is when it is opened
+    /// again: a commit that has failed may be on the disk, and one that is not durable is not.
+    fn are_settled(&self) -> bool {
+        self.settled == Some(self.highest)
+    }
 }
 
 impl RedbStore {
@@ -108,7 +129,9 @@ impl RedbStore {
     /// What your transactions write to other tables is your own; what they write to this one a guard does not know of:
     /// [`Guarded::rebuild`](super::Guarded::rebuild), and no snapshot from before. The generation goes by the name: with a
     /// table that is renamed, or deleted and made anew, delete `koel.generation.NAME`, or a snapshot of the other one may be
-    /// used. Writes wait while a transaction of yours writes: who holds one and writes through the guard waits for himself.
+    /// used. Writes wait while a transaction of yours writes: who holds one and writes through the guard waits for himself. So
+    /// does who takes a snapshot then, opens a guard, or waits until one is ready: a writer that waits for the transaction may
+    /// hold what these wait for.
     ///
     /// # Errors
     ///
@@ -152,7 +175,7 @@ impl RedbStore {
             data: table.into(),
             generation,
             lineage: Generation::new_lineage(),
-            highest: Mutex::new(0),
+            counts: Mutex::default(),
             durability: Durability::Immediate,
         };
         let transaction = store.database.begin_write()?;
@@ -164,8 +187,9 @@ impl RedbStore {
         if known {
             transaction.abort()?;
         } else {
-            store.bump(&transaction)?;
+            let count = store.bump(&transaction)?;
             transaction.commit()?;
+            store.counts.lock().settle(count);
         }
         Ok(store)
     }
@@ -223,6 +247,7 @@ impl RedbStore {
     #[must_use]
     pub fn durable(mut self, yes: bool) -> Self {
         self.durability = if yes { Durability::Immediate } else { Durability::None };
+        self.counts.lock().settled = None;
         self
     }
 
@@ -317,13 +342,17 @@ impl RedbStore {
                 resume_unwind(payload)
             }
         };
-        self.bump(&transaction)?;
+        let count = self.bump(&transaction)?;
         transaction.commit()?;
+        self.counts.lock().settle(count);
         Ok(result)
     }
 
-    /// Whether no key of these is there.
+    /// Whether it is certain that no key of these is there.
     fn has_none_of(&self, writes: &[Write<'_>]) -> Result<bool, RedbError> {
+        if !self.counts.lock().are_settled() {
+            return Ok(false);
+        }
         let table = self.database.begin_read()?.open_table(self.data())?;
         for write in writes {
             if table.get(write.key())?.is_some() {
@@ -333,13 +362,17 @@ impl RedbStore {
         Ok(true)
     }
 
-    fn bump(&self, transaction: &WriteTransaction) -> Result<(), RedbError> {
+    /// The count of the generation that the transaction makes.
+    fn bump(&self, transaction: &WriteTransaction) -> Result<u64, RedbError> {
         let mut table = transaction.open_table(self.row())?;
         let count = table.get(())?.map_or(0, |row| row.value().1);
-        let mut highest = self.highest.lock();
-        *highest = count.max(*highest) + 1;
-        table.insert((), (self.lineage, *highest))?;
-        Ok(())
+        let highest = {
+            let mut counts = self.counts.lock();
+            counts.highest = count.max(counts.highest) + 1;
+            counts.highest
+        };
+        table.insert((), (self.lineage, highest))?;
+        Ok(highest)
     }
 }
 
@@ -412,7 +445,7 @@ impl Store for RedbStore {
 
     fn delete(&self, key: &[u8]) -> Result<bool, RedbError> {
         // One look, without the disk, spares a commit that would change nothing.
-        if !self.contains_key(key)? {
+        if self.has_none_of(&[Write::Delete(key)])? {
             return Ok(false);
         }
         self.write(|table| Ok(table.remove(key)?.is_some()))
@@ -437,6 +470,10 @@ impl Store for RedbStore {
         let row = table.get(())?;
         let (lineage, count) = row.map_or((0, 0), |row| row.value());
         Ok(Generation { lineage, count })
+    }
+
+    fn renew_generation(&self) -> Result<(), RedbError> {
+        self.write(|_| Ok(()))
     }
 
     fn len_hint(&self) -> Option<u64> {

@@ -21,6 +21,8 @@ pub(super) struct Again {
     pub(super) is_due: bool,
     /// How often it was asked for so far.
     pub(super) asked: u64,
+    /// Since it was asked for the store has not moved on to another generation.
+    pub(super) is_new_generation_due: bool,
 }
 
 pub(super) struct Shared<S, E> {

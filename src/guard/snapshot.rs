@@ -170,6 +170,7 @@ impl<S: Store> Shared<S, S::Error> {
     /// Writes beside the file and puts that in its place when it is on disk.
     fn put_in_place(&self, copied: &Copied, file: &Path) -> Result<(), SnapshotError> {
         let of_file = |error: io::Error| naming(file, &error);
+        may_be_replaced(file).map_err(of_file)?;
         let (mut new, out) = NewFile::beside(file).map_err(of_file)?;
         fill(out, &copied.bytes).map_err(of_file)?;
         self.give_name(copied.asked, || new.rename().map_err(of_file))?;
@@ -191,6 +192,21 @@ impl<S: Store> Shared<S, S::Error> {
         }
         rename()
     }
+}
+
+/// Whether there is no file, an empty one, or one that begins as a snapshot does: any other is somebody's, perhaps the
+/// database.
+fn may_be_replaced(file: &Path) -> io::Result<()> {
+    let mut begin = Vec::new();
+    match file::open(file) {
+        Ok(other) => other.take(MAGIC.len() as u64).read_to_end(&mut begin)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if begin.is_empty() || begin == MAGIC {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file is there that is not a snapshot"))
 }
 
 /// An error that names its file.

@@ -133,7 +133,8 @@ pub trait Store: Send + Sync + 'static {
     /// The store's; also for a key or a value that is longer than it takes.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Self::Error>;
 
-    /// Takes a key out. Whether it was there.
+    /// Takes a key out. Whether it was there. That it was not must be as durable as a write is: a store that spares itself a
+    /// write then may not if the key's last write has failed, and may come back.
     ///
     /// # Errors
     ///
@@ -170,6 +171,19 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// The store's.
     fn generation(&self) -> Result<Generation, Self::Error>;
+
+    /// Moves on to another generation, and changes nothing else. The guard asks for it when somebody has written around it
+    /// ([`Guarded::rebuild`](super::Guarded::rebuild), [`Guarded::verify`](super::Guarded::verify)): then no snapshot of its
+    /// filter from before fits any more.
+    ///
+    /// A store that does not know how does nothing: such snapshots fit then, and lack the keys that were written.
+    ///
+    /// # Errors
+    ///
+    /// The store's.
+    fn renew_generation(&self) -> Result<(), Self::Error> {
+        Ok(())
+    }
 
     /// About how many keys there are, if that is known at once. Sizes the progress bar, and the filter where there is none that
     /// has all keys: when a guard is opened, and after [`Guarded::rebuild`](super::Guarded::rebuild).
@@ -221,6 +235,10 @@ macro_rules! forwarded {
 
             fn generation(&self) -> Result<Generation, S::Error> {
                 (**self).generation()
+            }
+
+            fn renew_generation(&self) -> Result<(), S::Error> {
+                (**self).renew_generation()
             }
 
             fn len_hint(&self) -> Option<u64> {

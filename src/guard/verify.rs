@@ -5,6 +5,7 @@ use super::filter::Active;
 use super::shared::Shared;
 use super::store::Store;
 use super::stripes::stripe_of;
+use crate::draw::draw;
 
 /// What [`Guarded::verify`](super::Guarded::verify) has seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,8 +52,8 @@ impl<S: Store> Shared<S, S::Error> {
         // or deleted as well, and of a fraction of their keys would be looked at a fraction.
         let len = self.store.len_hint().map_or(active.len(), |hint| hint.min(active.len()));
         let every = (len / samples as u64).max(1);
-        // Which ones differs from time to time, and with the filter's seed.
-        let first = self.plan.hash(&active.len().to_le_bytes()) % every;
+        // Others each time: who asks often comes to all.
+        let first = draw() as u64 % every;
         let keys = self.store.scan_keys().map_err(Error::Store)?;
         for (key, number) in keys.zip(0_u64..) {
             // Also of a key that is passed over: some stores end their scan where it fails.

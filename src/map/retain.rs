@@ -23,8 +23,8 @@ pub(super) trait Retaining {
     /// The map's segments.
     fn slots(&self) -> &Directory<Self::Payload>;
 
-    /// Removes these entries of the segment that begins at prefix `cursor`, if each is still where it was found: how many, which
-    /// are the first then.
+    /// Removes these entries of the segment that begins at prefix `cursor`, if each is still where it was found: how many,
+    /// which are the first then.
     fn remove_found(&self, cursor: u64, entries: &mut [InSlot<Self::Payload>]) -> usize;
 
     /// Removes an entry wherever it is now; if another has replaced it, that stays and is returned.

@@ -1,8 +1,11 @@
 //! Somebody has written around the guard, and it is told, or looks: from then on it knows better.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use koel::guard::{Error, Filter, FjallStore, Guarded, Phase, RedbStore, SnapshotError, Store};
+use koel::guard::{DynStore, Error, Filter, FjallStore, Guarded, Phase, RedbStore, SnapshotError, Store};
+use koel::redb::TableDefinition;
 
 use crate::common::{finds, key, ready};
 use crate::scripted::{Act, Gate, Op, ScriptedStore, filled, sure};
@@ -260,6 +263,19 @@ fn verify_samples_enough_keys_of_a_store_that_takes_itself_for_larger() {
     assert_eq!((verification.checked, verification.false_negatives), (100, 0));
 }
 
+/// One of twenty is looked at by each call, others each time.
+#[test]
+fn verify_comes_to_every_key_if_it_is_asked_often() {
+    for _ in 0..5 {
+        let store = Arc::new(ScriptedStore::default());
+        (0..2000).for_each(|number| assert!(!sure(store.inner.put(&key(number), b""))));
+        let guarded = ready(Arc::clone(&store));
+        assert!(!sure(store.inner.put(&key(2000), b"")));
+        let found = (0..2000).find(|_| guarded.verify(100).unwrap().false_negatives > 0);
+        assert!(found.is_some());
+    }
+}
+
 /// It asks for no more keys than would be wrong if all that it looks at were, also where nobody says how many there are.
 #[test]
 fn verify_of_a_store_that_hides_its_length_ends_when_it_has_seen_enough() {
@@ -294,4 +310,82 @@ fn a_filter_that_verify_has_found_wrong_is_built_anew_though_the_store_fails() {
         guarded.wait_until_ready().unwrap();
         assert!(finds_all(&guarded) && guarded.stats().filter_keys == KNOWN + AROUND);
     }
+}
+
+/// A store with a snapshot that was written after somebody had written around the guard: it fits, and is wrong.
+fn snapshot_that_lacks_a_key<S: Store>(file: &Path, store: S, write_around: impl FnOnce(&S)) -> Guarded<S> {
+    let guarded = ready(store);
+    write_around(guarded.store());
+    guarded.snapshot(file).unwrap();
+    let guarded = Guarded::builder(guarded.into_store()).snapshot(file).open().unwrap();
+    assert!(guarded.rejected_snapshot().is_none());
+    assert!(!finds(&guarded, b"ada"), "it says that the key is absent");
+    guarded
+}
+
+/// Neither if somebody says that there was such a write, nor if it is found.
+fn does_not_fit_after_a_repair<S: Store>(open: impl Fn() -> S, write_around: impl Fn(&S)) {
+    let repairs: [fn(&Guarded<S>); 2] = [
+        |guarded| guarded.rebuild().unwrap(),
+        |guarded| assert_eq!(guarded.verify(usize::MAX).unwrap().false_negatives, 1),
+    ];
+    for repair in repairs {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("filter");
+        let guarded = snapshot_that_lacks_a_key(&file, open(), &write_around);
+        repair(&guarded);
+        guarded.wait_until_ready().unwrap();
+        assert!(finds(&guarded, b"ada"));
+        let guarded = Guarded::builder(guarded.into_store()).snapshot(&file).open().unwrap();
+        assert!(matches!(guarded.rejected_snapshot(), Some(SnapshotError::OtherGeneration)));
+        guarded.wait_until_ready().unwrap();
+        assert!(finds(&guarded, b"ada"));
+    }
+}
+
+#[test]
+fn a_snapshot_from_before_a_repair_fits_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let number = AtomicU32::new(0);
+    let file = || folder.path().join(number.fetch_add(1, Ordering::Relaxed).to_string());
+    let write_to_redb = |store: &RedbStore| {
+        let data = TableDefinition::<&[u8], &[u8]>::new("koel.data");
+        let transaction = store.database().begin_write().unwrap();
+        transaction.open_table(data).unwrap().insert(&b"ada"[..], &b"1815"[..]).unwrap();
+        transaction.commit().unwrap();
+    };
+    does_not_fit_after_a_repair(|| RedbStore::open(file()).unwrap(), write_to_redb);
+    does_not_fit_after_a_repair(
+        || FjallStore::open(file()).unwrap(),
+        |store| store.keyspace().insert("ada", "1815").unwrap(),
+    );
+    // What leads to a store hands it on.
+    let shared = Arc::new(RedbStore::open(file()).unwrap());
+    let redb = Arc::clone(&shared);
+    does_not_fit_after_a_repair(
+        || {
+            redb.delete(b"ada").unwrap();
+            DynStore::new(Arc::clone(&redb))
+        },
+        |_| write_to_redb(&redb),
+    );
+}
+
+/// A store that cannot move on to another generation is not scanned either; when it is tried again, it is asked again.
+#[test]
+fn a_store_moves_on_to_another_generation_once_for_each_repair() {
+    let (store, guarded) = unaware();
+    store.next(Op::Renewal, [Act::Fail]);
+    guarded.rebuild().unwrap();
+    assert!(matches!(guarded.wait_until_ready(), Err(Error::Store(_))));
+    assert_eq!((store.renewals(), store.scans()), (0, 1));
+    // As many writes as it takes.
+    while guarded.progress().phase != Phase::Ready {
+        guarded.put(&key(0), b"").unwrap();
+    }
+    guarded.wait_until_ready().unwrap();
+    assert!(finds_all(&guarded) && store.renewals() == 1);
+    guarded.rebuild().unwrap();
+    guarded.wait_until_ready().unwrap();
+    assert_eq!(store.renewals(), 2);
 }

@@ -7,6 +7,7 @@ mod batch;
 mod comes_back;
 mod common;
 mod compute;
+mod doubt;
 mod drops;
 mod faults;
 mod filters;

@@ -18,6 +18,7 @@ pub(crate) enum Op {
     /// Each key of a scan.
     Scan,
     Generation,
+    Renewal,
 }
 
 /// What it does instead.
@@ -98,6 +99,7 @@ pub(crate) struct ScriptedStore {
     script: Mutex<Vec<(Op, VecDeque<Act>)>>,
     pub(crate) reads: AtomicU64,
     scans: AtomicU64,
+    renewals: AtomicU64,
     hides_length: AtomicBool,
     /// How many keys it says that it has beyond those that it has.
     beyond: AtomicU64,
@@ -133,6 +135,11 @@ impl ScriptedStore {
     /// How often `scan_keys` was called.
     pub(crate) fn scans(&self) -> u64 {
         self.scans.load(Ordering::Relaxed)
+    }
+
+    /// How often `renew_generation` has succeeded.
+    pub(crate) fn renewals(&self) -> u64 {
+        self.renewals.load(Ordering::Relaxed)
     }
 
     fn run<T>(&self, op: Op, mut action: impl FnMut() -> T) -> Result<T, Scripted> {
@@ -211,6 +218,13 @@ impl Store for ScriptedStore {
 
     fn generation(&self) -> Result<Generation, Scripted> {
         self.run(Op::Generation, || sure(self.inner.generation()))
+    }
+
+    fn renew_generation(&self) -> Result<(), Scripted> {
+        self.run(Op::Renewal, || {
+            self.renewals.fetch_add(1, Ordering::Relaxed);
+            sure(self.inner.renew_generation());
+        })
     }
 
     fn len_hint(&self) -> Option<u64> {

@@ -326,6 +326,32 @@ fn of_two_guards_that_write_one_file_either_is_in_it_and_whole() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
+/// As the database, whose name somebody has taken for that of the snapshot.
+#[test]
+fn a_snapshot_takes_the_place_of_no_other_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("people.redb");
+    let guarded = ready(RedbStore::open(&file).unwrap());
+    guarded.put(b"ada", b"1815").unwrap();
+    let error = guarded.snapshot(&file).unwrap_err();
+    assert!(error.to_string().contains("people.redb: a file is there that is not a snapshot"), "{error}");
+    drop(guarded);
+    let guarded = ready(RedbStore::open(&file).unwrap());
+    assert!(finds(&guarded, b"ada"));
+    // Nothing is lost with these.
+    let other = folder.path().join("filter");
+    for begin in [&b""[..], b"koelgs\r\n", b"koelgs\r\nand more"] {
+        std::fs::write(&other, begin).unwrap();
+        guarded.snapshot(&other).unwrap();
+    }
+    for begin in [&b"k"[..], b"koelgs\r", b"koelgs\rx"] {
+        std::fs::write(&other, begin).unwrap();
+        guarded.snapshot(&other).unwrap_err();
+        assert_eq!(std::fs::read(&other).unwrap(), begin);
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
 /// A pipe would be waited for, until somebody writes to it.
 #[cfg(unix)]
 #[test]
