@@ -39,7 +39,7 @@ impl<K, V, S> Cache<K, V, S> {
             told.call(|| drop(out));
             cursor = next;
         }
-        told.call(|| self.free_if_heavy());
+        told.call(|| self.free_many());
         told.go_on();
     }
 
@@ -140,6 +140,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             }
         }
         drop(view);
-        self.free_if_heavy();
+        self.free_many();
     }
 }
