@@ -43,6 +43,27 @@ impl<K, V, S> Cache<K, V, S> {
         told.go_on();
     }
 
+    /// From now on what is being loaded, or refreshed, is not kept: the values go to those who wait for them, and whoever asks
+    /// later loads anew, as after [`Cache::clear`], but what is there stays.
+    ///
+    /// Where many keys' values have changed in their source, [`retain`](Self::retain) takes out what is there, but does not see
+    /// what is being loaded. First call this, then `retain`: what is loaded by then is seen, and what is not is not kept.
+    ///
+    /// ```
+    /// let cache: koel::Cache<(&str, u32), u32> = koel::Cache::new(10);
+    /// let old = cache.get_or_insert_with(("ada", 7), || {
+    ///     // Meanwhile, on another thread: all of this user's rights have changed.
+    ///     cache.forget_loads();
+    ///     cache.retain(|(user, _), _| *user != "ada");
+    ///     1
+    /// });
+    /// assert_eq!((old, cache.get(&("ada", 7))), (1, None));
+    /// ```
+    #[doc(alias = "invalidate")]
+    pub fn forget_loads(&self) {
+        self.flights.invalidate_all();
+    }
+
     /// Takes out all entries that have expired. Otherwise that is done little by little by whoever writes, and for a single
     /// entry by whoever looks it up. Gives back the memory of entries that is not in use; tables that have grown stay as they
     /// are, some twelve bytes for each entry that there was at most. Locks one segment at a time, for a walk over its entries.
@@ -94,7 +115,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Sees each entry that is present throughout, with no lock held; what leaves the cache meanwhile is freed when it is over.
     /// If an entry is replaced between `keep`'s verdict and its removal, `keep` is asked again about the new one. What is being
     /// loaded for a key that is not there, or refreshed, it does not see, and that may come in all the same, as old as it may
-    /// be: [`Cache::clear`] and, for its key, [`Cache::remove`] keep it out.
+    /// be: [`Cache::forget_loads`], called before, and, for its key, [`Cache::remove`] keep it out.
     ///
     /// # Panics
     ///

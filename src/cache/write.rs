@@ -397,8 +397,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Errors
     ///
-    /// If it is heavier than all that the cache may hold, or there is no memory: [`Refused`] hands it back, and the cache keeps
-    /// an older value of the key: [`Cache::remove`] that if it is wrong now.
+    /// If it is heavier than all that the cache may hold, as every entry is for a cache that is switched off by a capacity of
+    /// 0, or there is no memory: [`Refused`] hands it back, and the cache keeps an older value of the key: [`Cache::remove`]
+    /// that if it is wrong now.
     ///
     /// # Panics
     ///

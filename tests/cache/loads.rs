@@ -142,7 +142,7 @@ fn who_shares_errors_and_cannot_wait_is_told_so() {
 #[test]
 fn a_load_gives_way_to_a_write() {
     type Write = fn(&Cache<u64, u64>);
-    let writes: [(&str, Write, Option<u64>); 9] = [
+    let writes: [(&str, Write, Option<u64>); 10] = [
         ("insert", |cache| cache.insert(1, 8).unwrap(), Some(8)),
         ("remove", |cache| _ = cache.remove(&1), None),
         ("update", |cache| drop(cache.update(1, |_| 8)), None),
@@ -152,6 +152,7 @@ fn a_load_gives_way_to_a_write() {
         ("compute", |cache| drop(cache.compute(1, |_| Operation::Abort(()))), None),
         ("compute_ref", |cache| drop(cache.compute_ref(&1, |_| Operation::Abort(()))), None),
         ("clear", |cache| cache.clear(), None),
+        ("forget_loads", |cache| cache.forget_loads(), None),
     ];
     for (what, write, after) in writes {
         let cache: Cache<u64, u64> = Cache::new(10);

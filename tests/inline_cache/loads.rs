@@ -78,6 +78,9 @@ fn a_load_gives_way_to_a_write() {
         None
     );
     assert_eq!(load(3, &|| cache.clear()), None);
+    cache.insert(9, 9);
+    assert_eq!(load(3, &|| cache.forget_loads()), None);
+    assert_eq!(cache.get(&9), Some(9));
     let nine = |_| koel::Operation::<_, ()>::Insert(9);
     assert_eq!(
         load(4, &|| {

@@ -43,6 +43,10 @@ pub enum LoadError<E> {
     /// the same thread: that task gets this error, as it may be what the loader waits for. What such a task waits for, the
     /// loader counts as waiting for, too: so a task may get this error whose wait would have had an end. It can make the value
     /// itself; or the loader does its work on one thread, or in [`std::thread::scope`], whose threads run nothing else.
+    ///
+    /// But such a task may be run by another thread as well, which has taken over a part of the loader's work and waits for the
+    /// rest of that: the task then waits for the loader, and the loader for that thread, for ever. The forms that end in
+    /// `_timeout` give such a wait up.
     Recursion,
     /// The value did not come in time from whoever is loading it, nor from anybody else. Only waiting for others is limited: a
     /// loader runs for as long as it takes.

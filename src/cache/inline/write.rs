@@ -89,6 +89,27 @@ impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
             writing.locked.state().keep.evictor.clear();
         });
     }
+
+    /// From now on what is being loaded, or refreshed, is not kept: the values go to those who wait for them, and whoever asks
+    /// later loads anew, as after [`InlineCache::clear`], but what is there stays.
+    ///
+    /// Where many keys' values have changed in their source, [`retain`](Self::retain) takes out what is there, but does not see
+    /// what is being loaded. First call this, then `retain`: what is loaded by then is seen, and what is not is not kept.
+    ///
+    /// ```
+    /// let cache: koel::InlineCache<[u32; 2], u32> = koel::InlineCache::new(10);
+    /// let old = cache.get_or_insert_with([5, 7], || {
+    ///     // Meanwhile, on another thread: all of this user's rights have changed.
+    ///     cache.forget_loads();
+    ///     cache.retain(|[user, _], _| *user != 5);
+    ///     1
+    /// });
+    /// assert_eq!((old, cache.get(&[5, 7])), (1, None));
+    /// ```
+    #[doc(alias = "invalidate")]
+    pub fn forget_loads(&self) {
+        self.flights.invalidate_all();
+    }
 }
 
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
@@ -366,7 +387,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// Sees each entry that is present throughout, with no lock held. If an entry is replaced between `keep`'s verdict and
     /// its removal, `keep` is asked again about the new one: if another value is there then, or an equal key of other bytes.
     /// What is being loaded for a key that is not there it does not see, and that comes in all the same, as old as it may be:
-    /// [`InlineCache::clear`] and, for its key, [`InlineCache::remove`] keep it out.
+    /// [`InlineCache::forget_loads`], called before, and, for its key, [`InlineCache::remove`] keep it out.
     ///
     /// # Panics
     ///
