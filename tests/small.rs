@@ -1,6 +1,8 @@
 //! A little of all in both maps, two filters and both caches, on two threads: small enough for Miri, see docs/verification.md.
 
-use koel::{Cache, CacheRef, CuckooFilter, HashMap, InlineCache, InlineMap, MappedCacheRef, MappedRef, Ref};
+use koel::{
+    Cache, CacheRef, CuckooFilter, HashMap, HashSet, InlineCache, InlineMap, MappedCacheRef, MappedRef, Ref,
+};
 
 const KEYS: u64 = if cfg!(miri) { 24 } else { 400 };
 
@@ -102,6 +104,28 @@ fn a_part_of_a_value_lives_as_long_as_its_view() {
     });
     assert!(MappedRef::into_pin(name).is_empty());
     assert_eq!(*last, 3);
+}
+
+/// Made by one thread, found by the other, or the other way round, and removed by both.
+#[test]
+fn what_is_found_or_made_lives_as_long_as_its_view() {
+    let (map, names) = (HashMap::<u64, String>::new(), HashSet::<String>::new());
+    let agree = || {
+        for n in 0..KEYS / 4 {
+            let by_key = map.pin().into_get_or_insert_with(n, || n.to_string());
+            let by_reference = map.pin_owned().into_get_or_insert_with_ref(&n, || n.to_string());
+            let name = names.pin().into_get_or_insert_with(by_key.as_str(), str::to_owned);
+            map.pin().remove(&n);
+            names.remove(&*name);
+            assert_eq!((&*by_key, &*by_reference, &*name), (&n.to_string(), &n.to_string(), &n.to_string()));
+            assert_eq!((*by_key.key(), *by_reference.key()), (n, n));
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(agree);
+        agree();
+    });
+    assert!(map.is_empty() && names.is_empty());
 }
 
 #[test]

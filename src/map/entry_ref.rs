@@ -10,7 +10,8 @@ use super::Pinned;
 use crate::entries::{Entry, Kept, Part};
 use crate::reclaim::LocalGuard;
 
-/// An entry that was found, with the view that keeps it alive: from [`Pinned::into_get`]. It is used as its value is.
+/// An entry that was found, with the view that keeps it alive: from [`Pinned::into_get`] and its kin. It is used as its value
+/// is.
 ///
 /// It stays as it was found, also if it is replaced or removed meanwhile; what is removed waits for its end. `Send` and
 /// `Sync`, if the view is.
@@ -21,7 +22,7 @@ impl<'m, K, V, S, G> Ref<'m, K, V, S, G> {
     ///
     /// The entry was in this map's table at some time since the view was made.
     #[inline]
-    pub(super) unsafe fn new(entry: NonNull<Entry<K, V>>, pin: Pinned<'m, K, V, S, G>) -> Self {
+    pub(crate) unsafe fn new(entry: NonNull<Entry<K, V>>, pin: Pinned<'m, K, V, S, G>) -> Self {
         // SAFETY: the caller's; a view of the map has a guard of its collector from its making on.
         Ref(unsafe { Kept::new(entry, pin) })
     }

@@ -3,16 +3,17 @@
 
 use core::convert::Infallible;
 use core::hash::{BuildHasher, Hash};
+use core::ptr::NonNull;
 
 use equivalent::Equivalent;
 
 use super::pinned_checked::FoundOrAdded;
-use super::{Full, Pinned};
+use super::{Full, Pinned, Ref};
 use crate::outcome::{Compute, Operation, expect_room};
 use crate::reclaim::Guard;
 use crate::to_key::ToKey;
 
-impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
+impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     /// [`Pinned::get_or_insert_with`], by a reference, of which a key is made ([`ToKey`]) if it is absent.
     ///
     /// # Panics
@@ -31,6 +32,29 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
     {
         expect_room(self.checked_get_or_insert_with_ref(key, make))
+    }
+
+    /// [`Pinned::into_get_or_insert_with`], by a reference, of which a key is made ([`ToKey`]) if it is absent.
+    ///
+    /// # Panics
+    ///
+    /// As [`Pinned::get_or_insert_with`].
+    ///
+    /// ```
+    /// let map: koel::HashMap<String, u32> = koel::HashMap::new();
+    /// let found = map.pin().into_get_or_insert_with_ref("key", || 7);
+    /// map.pin().remove("key");
+    /// assert_eq!((found.key().as_str(), *found, map.len()), ("key", 7, 0));
+    /// ```
+    #[track_caller]
+    pub fn into_get_or_insert_with_ref<Q>(self, key: &Q, make: impl FnOnce() -> V) -> Ref<'m, K, V, S, G>
+    where
+        Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
+    {
+        let Ok((entry, _)) = expect_room(self.try_find_or_add_ref(key, || Ok::<V, Infallible>(make())));
+        let entry = NonNull::from(entry);
+        // SAFETY: found or inserted by this view.
+        unsafe { Ref::new(entry, self) }
     }
 
     /// [`Pinned::try_get_or_insert_with`], by a reference, of which a key is made ([`ToKey`]) if it is absent.

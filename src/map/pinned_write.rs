@@ -148,6 +148,42 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         expect_room(self.checked_get_or_insert_with(key, make))
     }
 
+    /// The value of a key, after inserting what `make` returns if it was absent, with the view: to be returned from the
+    /// function that has made the pin, or kept. It is there, also if another thread removes it meanwhile. From a
+    /// [`pin_owned`](crate::HashMap::pin_owned) it is `Send`.
+    ///
+    /// `make` runs at most once, as in [`Pinned::get_or_insert_with`]. A key that is there costs a look-up.
+    ///
+    /// # Panics
+    ///
+    /// As [`Pinned::get_or_insert_with`].
+    ///
+    /// ```
+    /// use std::ops::Deref;
+    /// use std::sync::Mutex;
+    ///
+    /// use koel::HashMap;
+    ///
+    /// struct Inboxes(HashMap<u32, Mutex<Vec<String>>>);
+    ///
+    /// impl Inboxes {
+    ///     fn of(&self, user: u32) -> impl Deref<Target = Mutex<Vec<String>>> {
+    ///         self.0.pin().into_get_or_insert_with(user, Mutex::default)
+    ///     }
+    /// }
+    ///
+    /// let inboxes = Inboxes(HashMap::new());
+    /// inboxes.of(7).lock().unwrap().push("hello".to_string());
+    /// assert_eq!(*inboxes.of(7).lock().unwrap(), ["hello"]);
+    /// ```
+    #[track_caller]
+    pub fn into_get_or_insert_with(self, key: K, make: impl FnOnce() -> V) -> Ref<'m, K, V, S, G> {
+        let (entry, _) = expect_room(self.find_or_add(key, make));
+        let entry = NonNull::from(entry);
+        // SAFETY: found or inserted by this view.
+        unsafe { Ref::new(entry, self) }
+    }
+
     /// The value of a key, after inserting what `make` returns, if that is no error, if the key was absent.
     ///
     /// `make` runs at most once, under the writer lock of the key's segment, as in [`Pinned::get_or_insert_with`].

@@ -3,13 +3,15 @@
 use core::convert::Infallible;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
+use core::ptr::NonNull;
 
 use ahash::RandomState;
 use equivalent::Equivalent;
 
 use super::{SetClonedIter, SetDrain, SetRef};
+use crate::entries::Entry;
 use crate::full::Full;
-use crate::map::{Keys, Pinned};
+use crate::map::{Keys, Pinned, Ref};
 use crate::outcome::expect_room;
 use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
 
@@ -206,7 +208,7 @@ impl<'s, T, S: BuildHasher, G: Guard> PinnedSet<'s, T, S, G> {
     }
 }
 
-impl<T: Hash + Eq, S: BuildHasher, G: Guard> PinnedSet<'_, T, S, G> {
+impl<'s, T: Hash + Eq, S: BuildHasher, G: Guard> PinnedSet<'s, T, S, G> {
     /// Adds a value; whether it is new. If an equal one is there, that stays: see [`HashSet::insert`](crate::HashSet::insert).
     ///
     /// # Panics
@@ -292,14 +294,58 @@ impl<T: Hash + Eq, S: BuildHasher, G: Guard> PinnedSet<'_, T, S, G> {
         value: &'q Q,
         own: impl FnOnce(&'q Q) -> T,
     ) -> &T {
+        &self.find_or_own(value, own).key
+    }
+
+    /// The value that is in the set and equal to this one, as [`PinnedSet::get_or_insert_with`], with the view: to be returned
+    /// from the function that has made the pin, or kept. From a [`pin_owned`](crate::HashSet::pin_owned) it is `Send`.
+    ///
+    /// # Panics
+    ///
+    /// As [`PinnedSet::get_or_insert_with`].
+    ///
+    /// ```
+    /// use std::ops::Deref;
+    ///
+    /// struct Names(koel::HashSet<String>);
+    ///
+    /// impl Names {
+    ///     fn intern(&self, name: &str) -> impl Deref<Target = String> {
+    ///         self.0.pin().into_get_or_insert_with(name, str::to_owned)
+    ///     }
+    /// }
+    ///
+    /// let names = Names(koel::HashSet::new());
+    /// let (first, second) = (names.intern("ada"), names.intern("ada"));
+    /// assert!(std::ptr::eq(&*first, &*second) && *first == "ada");
+    /// ```
+    #[track_caller]
+    pub fn into_get_or_insert_with<'q, Q: ?Sized + Hash + Equivalent<T>>(
+        self,
+        value: &'q Q,
+        own: impl FnOnce(&'q Q) -> T,
+    ) -> SetRef<'s, T, S, G> {
+        let entry = NonNull::from(self.find_or_own(value, own));
+        // SAFETY: found or inserted by this view.
+        SetRef(unsafe { Ref::new(entry, self.0) })
+    }
+
+    /// The entry of the value that is equal to this one, after inserting what `own` makes of it if there was none.
+    #[inline(always)]
+    #[track_caller]
+    fn find_or_own<'q, Q: ?Sized + Hash + Equivalent<T>>(
+        &self,
+        value: &'q Q,
+        own: impl FnOnce(&'q Q) -> T,
+    ) -> &Entry<T, ()> {
         let digest = self.0.digest(value);
         if let Some(entry) = self.0.find_entry_of(digest, value) {
-            return &entry.key;
+            return entry;
         }
         let own = own(value);
         assert!(value.equivalent(&own), "what was made for a value is not equal to it");
         let Ok((entry, _)) = expect_room(self.0.try_find_or_add_of(digest, own, || Ok::<(), Infallible>(())));
-        &entry.key
+        entry
     }
 
     /// Puts a value into the place of the one that is equal to it, if there is one: that one.

@@ -8,10 +8,11 @@ mod rayon;
 mod serde;
 
 use std::collections::HashSet as Model;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{
-    AnyMap, Counted, Ledger, Noted, Seeded, env_number, fixed_configs, growing_configs, on_threads, seed,
-    seeded,
+    AnyMap, Counted, Ledger, Noted, Seeded, SetAtEnd, env_number, fixed_configs, growing_configs, on_threads,
+    seed, seeded,
 };
 use koel::{HashMap, HashSet};
 use proptest::prelude::*;
@@ -200,6 +201,36 @@ fn an_interner_has_one_of_each() {
         assert_eq!(**name, *n.to_string());
         assert!(of_threads.iter().all(|names| std::sync::Arc::ptr_eq(&names[n], name)));
     }
+}
+
+/// Also if another thread removes each value as soon as it is there.
+#[test]
+fn who_interns_has_what_was_there_or_made_with_its_view() {
+    let names: HashSet<String> = HashSet::new();
+    let done = AtomicBool::new(false);
+    on_threads(2, |thread| {
+        if thread == 0 {
+            while !done.load(Ordering::Relaxed) {
+                names.retain(|_| false);
+            }
+            return;
+        }
+        let _end = SetAtEnd(&done);
+        for n in 0..10_000 {
+            let text = (n % 5).to_string();
+            let name = names.pin().into_get_or_insert_with(text.as_str(), str::to_owned);
+            assert_eq!(*name, text);
+        }
+    });
+    names.clear();
+    let ada = names.pin_owned().into_get_or_insert_with("ada", str::to_owned);
+    std::thread::scope(|scope| {
+        let again = names.pin_owned().into_get_or_insert_with("ada", |_| unreachable!());
+        assert!(core::ptr::eq(&*ada, &*again), "another one");
+        let names = &names;
+        scope.spawn(move || assert!(names.remove("ada") && *again == "ada"));
+    });
+    assert!(*ada == "ada" && ada.into_pin().is_empty());
 }
 
 /// A value is made of what it was asked for by, once, and has to be equal to it.

@@ -1,8 +1,12 @@
 //! Pins that are held, sent and shared; threads that come and go.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use koel::HashMap;
 
-use crate::common::{AnyMap, Config, Counted, Ledger, Rng, Seeded, Words, laws, on_threads, seed, seeded};
+use crate::common::{
+    AnyMap, Config, Counted, Ledger, Rng, Seeded, SetAtEnd, Words, laws, on_threads, seed, seeded,
+};
 
 laws! {
     short_lived_threads => hundreds_of_threads_use_one_hash_map, hundreds_of_threads_use_one_inline_map;
@@ -122,6 +126,32 @@ fn threads_may_share_one_owned_pin() {
     }
     drop(map);
     ledger.assert_settled("shared pins");
+}
+
+#[test]
+fn what_is_found_or_made_is_there_though_a_thread_removes_it_all_the_time() {
+    let ledger = Ledger::new();
+    let map = HashMap::<u64, Counted, Seeded>::build(Config::GROWING, seeded(1));
+    let done = AtomicBool::new(false);
+    on_threads(2, |thread| {
+        if thread == 0 {
+            while !done.load(Ordering::Relaxed) {
+                (0..3).for_each(|key| assert!(map.pin().remove(&key).is_none_or(|value| value.n == key)));
+            }
+            map.flush();
+            return;
+        }
+        let _end = SetAtEnd(&done);
+        for key in (0..3).cycle().take(500_000) {
+            let found = map.pin().into_get_or_insert_with(key, || ledger.value(key));
+            let again = map.pin_owned().into_get_or_insert_with_ref(&key, || ledger.value(key));
+            assert_eq!((found.n, again.n, *found.key(), *again.key()), (key, key, key, key));
+        }
+    });
+    map.flush();
+    assert!(map.len() <= 3 && ledger.alive() <= map.len());
+    drop(map);
+    ledger.assert_settled("found or made");
 }
 
 /// One reader that holds its pin for long holds up memory, not others.

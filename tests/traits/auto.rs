@@ -108,6 +108,15 @@ assert_is!(koel::ClonedIter<'static, u64, String, koel::RandomState, OwnedGuard<
 assert_is!(koel::ClonedIter<'static, u64, String>: UnwindSafe + core::iter::FusedIterator);
 assert_is!(koel::Ref<'static, u64, String, koel::RandomState, OwnedGuard<'static>>: Send + Sync + Debug);
 assert_is!(koel::Ref<'static, u64, String>: Debug + UnwindSafe);
+const _: fn() = || {
+    fn is_sent(_: impl Send + Sync + 'static) {}
+    fn made(map: &'static HashMap<String, u64>, names: &'static HashSet<String>) {
+        is_sent(map.pin_owned().into_get_or_insert_with(String::new(), || 1));
+        is_sent(map.pin_owned().into_get_or_insert_with_ref("", || 1));
+        is_sent(names.pin_owned().into_get_or_insert_with("", str::to_owned));
+    }
+    let _ = made;
+};
 assert_is!(OfOwned<str, String>: Send + Sync + Debug + core::fmt::Display + UnwindSafe);
 assert_is!(koel::MappedRef<'static, str, u64, String>: Debug + UnwindSafe);
 assert_is!(Keys<'static, u64, String>: Send + Sync + Debug);
