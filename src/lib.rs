@@ -145,7 +145,7 @@ pub use filter::{
 pub use full::Full;
 pub use map::{
     Builder, ClonedIter, Drain, ExtractIf, HashMap, HashMapKind, InlineDrain, InlineIter, InlineKeys,
-    InlineMap, InlineMapKind, InlineValues, IntoIter, Iter, IterMut, Keys, Kind, MappedRef, Pinned,
+    InlineMap, InlineMapKind, InlineValues, IntoIter, Iter, IterMut, IterWith, Keys, Kind, MappedRef, Pinned,
     PinnedOwned, Ref, Values, ValuesMut,
 };
 #[cfg(feature = "rayon")]
@@ -155,7 +155,8 @@ pub use reclaim::{Guard, LocalGuard, OwnedGuard};
 #[cfg(feature = "rayon")]
 pub use set::SetParIter;
 pub use set::{
-    HashSet, PinnedSet, PinnedSetOwned, SetClonedIter, SetDrain, SetExtractIf, SetIntoIter, SetRef,
+    HashSet, PinnedSet, PinnedSetOwned, SetClonedIter, SetDrain, SetExtractIf, SetIntoIter, SetIterWith,
+    SetRef,
 };
 pub use to_key::{ByToOwned, ToKey};
 

@@ -4,7 +4,7 @@
 mod common;
 
 use std::collections::{HashMap as Model, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use common::{
     Config, Noted, Rng, SetAtEnd, Words, catch, fixed_configs, growing_configs, ignore, laws, on_threads,
@@ -298,6 +298,23 @@ fn a_walk_that_has_its_view_with_it_may_be_returned_and_sent() {
     // What was copied before the map was cleared is still alive.
     let rest = late.by_ref().chain([first.1]).inspect(|(n, text)| assert_eq!(n.to_string(), *text)).count();
     assert!(rest < PRESENT as usize && late.next().is_none(), "{rest}");
+}
+
+/// Of values that are no `Clone`. Of an entry at which the closure panics it yields nothing, and goes on.
+#[test]
+fn a_walk_that_has_its_view_with_it_yields_what_is_made_of_each_entry() {
+    let map: HashMap<u64, AtomicU64> = HashMap::builder().segment_slots(64).build();
+    map.extend((0..PRESENT).map(|n| (n, AtomicU64::new(!n))));
+    let mut walk = map.pin_owned().into_iter_with(|key, value| {
+        assert!(key % 7 != 0, "as planned");
+        (*key, value.load(Ordering::Relaxed))
+    });
+    let next = || catch(|| walk.next()).transpose();
+    let (seen, panics): (Vec<_>, Vec<_>) = core::iter::from_fn(next).partition(Result::is_ok);
+    assert!(panics.len() as u64 == PRESENT.div_ceil(7) && panics.contains(&Err("as planned".to_string())));
+    let seen: Vec<(u64, u64)> = seen.into_iter().map(Result::unwrap).collect();
+    let expected: Model<u64, u64> = (0..PRESENT).filter(|n| n % 7 != 0).map(|n| (n, !n)).collect();
+    assert!(seen.len() == expected.len() && seen.into_iter().collect::<Model<_, _>>() == expected);
 }
 
 /// Drops it, or lets an unwinding do that.

@@ -67,42 +67,36 @@ impl<K, V> fmt::Debug for Iter<'_, K, V> {
     }
 }
 
-/// Iterator over clones of a map's entries, which has its view with it: from
-/// [`Pinned::into_iter_cloned`](super::Pinned::into_iter_cloned). `Send` and `Sync`, if the view is.
-#[must_use = "iterators are lazy and do nothing unless consumed"]
-pub struct ClonedIter<'m, K, V, S = RandomState, G = LocalGuard<'m>> {
+/// A walk that has its view with it. `Send` and `Sync`, if the view is.
+struct WalkWithView<'m, K, V, S, G> {
     walk: Walk<NonNull<Entry<K, V>>>,
     /// Keeps alive what the walk has copied.
     pin: Pinned<'m, K, V, S, G>,
 }
 
 // SAFETY: as `Iter`'s: it shares entries, and drops none; the view, which keeps them, goes with it, and may be sent.
-unsafe impl<'m, K: Send + Sync, V: Send + Sync, S, G> Send for ClonedIter<'m, K, V, S, G> where
+unsafe impl<'m, K: Send + Sync, V: Send + Sync, S, G> Send for WalkWithView<'m, K, V, S, G> where
     Pinned<'m, K, V, S, G>: Send
 {
 }
 // SAFETY: as above; who shares it comes to nothing that it has.
-unsafe impl<'m, K: Send + Sync, V: Send + Sync, S, G> Sync for ClonedIter<'m, K, V, S, G> where
+unsafe impl<'m, K: Send + Sync, V: Send + Sync, S, G> Sync for WalkWithView<'m, K, V, S, G> where
     Pinned<'m, K, V, S, G>: Sync
 {
 }
 
-impl<'m, K, V, S, G> ClonedIter<'m, K, V, S, G> {
-    pub(super) fn new(pin: Pinned<'m, K, V, S, G>) -> Self {
-        ClonedIter { walk: Walk::new(), pin }
+impl<'m, K, V, S, G> WalkWithView<'m, K, V, S, G> {
+    fn new(pin: Pinned<'m, K, V, S, G>) -> Self {
+        WalkWithView { walk: Walk::new(), pin }
     }
-}
-
-impl<K: Clone, V: Clone, S, G> Iterator for ClonedIter<'_, K, V, S, G> {
-    type Item = (K, V);
 
     #[inline]
-    fn next(&mut self) -> Option<(K, V)> {
+    fn next(&mut self) -> Option<(&K, &V)> {
         let directory = &self.pin.map.table.directory;
         let entry = self.walk.next(|cursor, out| directory.snapshot(cursor, out))?;
-        // SAFETY: it was in the table when its segment was copied, after our view was pinned.
-        let (key, value) = unsafe { Entry::deref(entry) }.pair();
-        Some((key.clone(), value.clone()))
+        // SAFETY: it was in the table when its segment was copied, after our view was pinned; and the references do not outlive
+        // the borrow of `self`, and with it the view.
+        Some(unsafe { Entry::deref(entry) }.pair())
     }
 
     /// What is left of the segment that it is at, and maybe more.
@@ -111,11 +105,80 @@ impl<K: Clone, V: Clone, S, G> Iterator for ClonedIter<'_, K, V, S, G> {
     }
 }
 
+/// Iterator over clones of a map's entries, which has its view with it: from
+/// [`Pinned::into_iter_cloned`](super::Pinned::into_iter_cloned). `Send` and `Sync`, if the view is.
+#[must_use = "iterators are lazy and do nothing unless consumed"]
+pub struct ClonedIter<'m, K, V, S = RandomState, G = LocalGuard<'m>>(WalkWithView<'m, K, V, S, G>);
+
+impl<'m, K, V, S, G> ClonedIter<'m, K, V, S, G> {
+    pub(super) fn new(pin: Pinned<'m, K, V, S, G>) -> Self {
+        ClonedIter(WalkWithView::new(pin))
+    }
+}
+
+impl<K: Clone, V: Clone, S, G> Iterator for ClonedIter<'_, K, V, S, G> {
+    type Item = (K, V);
+
+    #[inline]
+    fn next(&mut self) -> Option<(K, V)> {
+        self.0.next().map(|(key, value)| (key.clone(), value.clone()))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
 impl<K: Clone, V: Clone, S, G> FusedIterator for ClonedIter<'_, K, V, S, G> {}
 
 impl<K, V, S, G> fmt::Debug for ClonedIter<'_, K, V, S, G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClonedIter").finish_non_exhaustive()
+    }
+}
+
+/// Iterator over what a closure makes of a map's entries, which has its view with it: from
+/// [`Pinned::into_iter_with`](super::Pinned::into_iter_with). `Send` and `Sync`, if view and closure are.
+#[must_use = "iterators are lazy and do nothing unless consumed"]
+pub struct IterWith<'m, K, V, F, S = RandomState, G = LocalGuard<'m>> {
+    walk: WalkWithView<'m, K, V, S, G>,
+    make: F,
+}
+
+impl<'m, K, V, F, S, G> IterWith<'m, K, V, F, S, G> {
+    pub(crate) fn new(pin: Pinned<'m, K, V, S, G>, make: F) -> Self {
+        IterWith { walk: WalkWithView::new(pin), make }
+    }
+
+    /// What `ask` makes of the closure and the next entry.
+    #[inline]
+    pub(crate) fn next_by<T>(&mut self, ask: impl FnOnce(&mut F, &K, &V) -> T) -> Option<T> {
+        self.walk.next().map(|(key, value)| ask(&mut self.make, key, value))
+    }
+
+    pub(crate) fn bounds(&self) -> (usize, Option<usize>) {
+        self.walk.size_hint()
+    }
+}
+
+impl<K, V, T, F: FnMut(&K, &V) -> T, S, G> Iterator for IterWith<'_, K, V, F, S, G> {
+    type Item = T;
+
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        self.next_by(|make, key, value| make(key, value))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.bounds()
+    }
+}
+
+impl<K, V, T, F: FnMut(&K, &V) -> T, S, G> FusedIterator for IterWith<'_, K, V, F, S, G> {}
+
+impl<K, V, F, S, G> fmt::Debug for IterWith<'_, K, V, F, S, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IterWith").finish_non_exhaustive()
     }
 }
 

@@ -54,7 +54,7 @@ pub use exclusive_iter::{ExtractIf, IterMut, ValuesMut};
 pub use hash_map::HashMap;
 pub use inline_iter::{InlineDrain, InlineIter, InlineKeys, InlineValues};
 pub use inline_map::InlineMap;
-pub use iter::{ClonedIter, Drain, IntoIter, Iter, Keys, Values};
+pub use iter::{ClonedIter, Drain, IntoIter, Iter, IterWith, Keys, Values};
 pub use pinned::{Pinned, PinnedOwned};
 #[cfg(feature = "rayon")]
 pub use rayon::{InlineParIter, ParIter};

@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 use ahash::RandomState;
 use equivalent::Equivalent;
 
-use super::{ClonedIter, Drain, HashMap, Iter, Keys, Ref, Values};
+use super::{ClonedIter, Drain, HashMap, Iter, IterWith, Keys, Ref, Values};
 use crate::engine::{Stats, each_batch};
 use crate::entries::Entry;
 use crate::hash::Digest;
@@ -149,7 +149,7 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
 
     /// Walks over clones of all entries, as [`Pinned::iter`], and takes the view along: for an iterator that is returned from
     /// the function that has made the pin, or kept. What is removed meanwhile waits for its end. From a
-    /// [`pin_owned`](HashMap::pin_owned) it is `Send`.
+    /// [`pin_owned`](HashMap::pin_owned) it is `Send`. What cannot be cloned, or need not, [`Pinned::into_iter_with`] looks at.
     ///
     /// # Panics
     ///
@@ -176,6 +176,38 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
         V: Clone,
     {
         ClonedIter::new(self)
+    }
+
+    /// Walks over what `f` makes of each entry, as [`Pinned::iter`], and takes the view along, as
+    /// [`Pinned::into_iter_cloned`]: for values that cannot be cloned, as atomics and mutexes, or of which a part will do. What
+    /// is removed meanwhile waits for its end. From a [`pin_owned`](HashMap::pin_owned) it is `Send`, if `f` is.
+    ///
+    /// `f` runs when the walk comes to the entry, and with no lock held: it may use the map.
+    ///
+    /// # Panics
+    ///
+    /// As [`Pinned::iter`], in a closure that runs under this map's lock; and as `f` does: the walk may go on then, with the
+    /// next entry.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    ///
+    /// use koel::HashMap;
+    ///
+    /// struct Hits(HashMap<String, AtomicU64>);
+    ///
+    /// impl Hits {
+    ///     fn at_least(&self, least: u64) -> impl Iterator<Item = (String, u64)> {
+    ///         let counts = self.0.pin().into_iter_with(|page, hits| (page.clone(), hits.load(Relaxed)));
+    ///         counts.filter(move |(_, hits)| *hits >= least)
+    ///     }
+    /// }
+    ///
+    /// let hits = Hits(HashMap::from([("/".to_string(), 7.into()), ("/about".to_string(), 1.into())]));
+    /// assert_eq!(hits.at_least(2).collect::<Vec<_>>(), [("/".to_string(), 7)]);
+    /// ```
+    pub fn into_iter_with<T, F: FnMut(&K, &V) -> T>(self, f: F) -> IterWith<'m, K, V, F, S, G> {
+        IterWith::new(self, f)
     }
 
     /// Walks over all keys, as [`Pinned::iter`].

@@ -6,7 +6,7 @@ use core::iter::FusedIterator;
 
 use ahash::RandomState;
 
-use crate::map::{ClonedIter, Drain, ExtractIf, IntoIter};
+use crate::map::{ClonedIter, Drain, ExtractIf, IntoIter, IterWith};
 use crate::reclaim::{Guard, LocalGuard};
 
 /// Iterator over the values that it removes: from [`PinnedSet::drain`](super::PinnedSet::drain). `Send` and `Sync`,
@@ -57,6 +57,34 @@ impl<T: Clone, S, G> FusedIterator for SetClonedIter<'_, T, S, G> {}
 impl<T, S, G> fmt::Debug for SetClonedIter<'_, T, S, G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SetClonedIter").finish_non_exhaustive()
+    }
+}
+
+/// Iterator over what a closure makes of a set's values, which has its view with it: from
+/// [`PinnedSet::into_iter_with`](super::PinnedSet::into_iter_with). `Send` and `Sync`, if view and closure are.
+#[must_use = "iterators are lazy and do nothing unless consumed"]
+pub struct SetIterWith<'s, T, F, S = RandomState, G = LocalGuard<'s>>(
+    pub(super) IterWith<'s, T, (), F, S, G>,
+);
+
+impl<T, U, F: FnMut(&T) -> U, S, G> Iterator for SetIterWith<'_, T, F, S, G> {
+    type Item = U;
+
+    #[inline]
+    fn next(&mut self) -> Option<U> {
+        self.0.next_by(|make, value, ()| make(value))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.bounds()
+    }
+}
+
+impl<T, U, F: FnMut(&T) -> U, S, G> FusedIterator for SetIterWith<'_, T, F, S, G> {}
+
+impl<T, F, S, G> fmt::Debug for SetIterWith<'_, T, F, S, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SetIterWith").finish_non_exhaustive()
     }
 }
 

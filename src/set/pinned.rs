@@ -8,10 +8,10 @@ use core::ptr::NonNull;
 use ahash::RandomState;
 use equivalent::Equivalent;
 
-use super::{SetClonedIter, SetDrain, SetRef};
+use super::{SetClonedIter, SetDrain, SetIterWith, SetRef};
 use crate::entries::Entry;
 use crate::full::Full;
-use crate::map::{Keys, Pinned, Ref};
+use crate::map::{IterWith, Keys, Pinned, Ref};
 use crate::outcome::expect_room;
 use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
 
@@ -95,6 +95,29 @@ impl<'s, T, S, G: Guard> PinnedSet<'s, T, S, G> {
         T: Clone,
     {
         SetClonedIter(self.0.into_iter_cloned())
+    }
+
+    /// Walks over what `f` makes of each value, as [`PinnedSet::iter`], and takes the view along, as
+    /// [`Pinned::into_iter_with`]: for values that cannot be cloned, or of which a part will do.
+    ///
+    /// # Panics
+    ///
+    /// As [`Pinned::into_iter_with`].
+    ///
+    /// ```
+    /// struct Tags(koel::HashSet<String>);
+    ///
+    /// impl Tags {
+    ///     fn lengths(&self) -> impl Iterator<Item = usize> {
+    ///         self.0.pin().into_iter_with(|tag| tag.len())
+    ///     }
+    /// }
+    ///
+    /// let tags = Tags(koel::HashSet::from(["red".to_string(), "blue".to_string()]));
+    /// assert_eq!(tags.lengths().sum::<usize>(), 7);
+    /// ```
+    pub fn into_iter_with<U, F: FnMut(&T) -> U>(self, f: F) -> SetIterWith<'s, T, F, S, G> {
+        SetIterWith(IterWith::new(self.0, f))
     }
 
     /// Removes all values, and walks over those removed, as [`Pinned::drain`]. A segment is emptied when the walk reaches it,

@@ -122,6 +122,11 @@ fn agree(set: &Set, model: &Model<Noted>) {
     }
     assert_eq!(pin.iter().copied().collect::<Model<_>>(), *model);
     assert_eq!(set.pin().into_iter_cloned().collect::<Model<_>>(), *model);
+    let mut notes: Vec<u64> = set.pin().into_iter_with(|noted| noted.note).collect();
+    let mut expected: Vec<u64> = model.iter().map(|noted| noted.note).collect();
+    notes.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(notes, expected);
 }
 
 /// Takes out one even value, if there is any, and then all that are multiples of three.

@@ -289,6 +289,8 @@ fn a_walk_promises_what_it_has_copied() {
     promises_what_it_has(pin.keys(), 100);
     promises_what_it_has(pin.values(), 100);
     promises_what_it_has(map.pin().into_iter_cloned(), 100);
+    promises_what_it_has(map.pin().into_iter_with(|key, _| *key), 100);
+    promises_what_it_has(set.pin().into_iter_with(|value| *value), 100);
     promises_what_it_has(pin.drain(), 100);
     promises_what_it_has(inline.iter(), 100);
     promises_what_it_has(inline.keys(), 100);
