@@ -50,6 +50,12 @@ impl<P: Payload> Directory<P> {
 }
 
 impl<'a, P: Payload> AloneSpot<'a, P> {
+    /// Whether the item is there.
+    #[inline]
+    pub(crate) fn is_found(&self) -> bool {
+        self.found.is_some()
+    }
+
     /// Replaces the item that was found, if any was, by what `new` makes of it. Whether any was.
     #[inline]
     pub(crate) fn replace(&mut self, new: impl FnOnce(P::Item) -> P::Item) -> bool {

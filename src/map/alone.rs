@@ -15,7 +15,7 @@ use crate::outcome::FULL;
 
 /// What nobody else uses.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ours {
+pub(crate) enum Ours {
     /// The map.
     Map,
     /// The segment of the key.
@@ -23,12 +23,12 @@ pub(super) enum Ours {
     Segment,
 }
 
-/// What filling asks of either map.
+/// What filling asks of either map, and of a set.
 ///
 /// # Safety
 ///
 /// `directory` is what entries are inserted into.
-pub(super) unsafe trait Fill<K, V> {
+pub(crate) unsafe trait Fill<K, V> {
     /// What its slots hold.
     type Payload: Payload;
 
@@ -57,7 +57,8 @@ pub(super) unsafe trait Fill<K, V> {
     /// Starts loading what inserting a key with this digest reads and writes.
     fn prepare(&self, digest: Digest);
 
-    /// Inserts or replaces an entry without the lock of its segment. Whether there was room.
+    /// Inserts an entry without the lock of its segment; what becomes of one with its key that is there, the implementing type
+    /// says. Whether there was room.
     ///
     /// # Safety
     ///
@@ -85,14 +86,51 @@ impl<K, V, M: Fill<K, V>> Target<K, V> for Alone<'_, M> {
     }
 }
 
-/// Inserts all pairs; of several values of a key the last stays. Panics if there is no room.
+/// Inserts all pairs: of several values of a key the last stays in a map, and the first in a set. Panics if there is no room.
 #[track_caller]
-pub(super) fn extend_alone<K, V, M: Fill<K, V>>(map: &mut M, pairs: impl IntoIterator<Item = (K, V)>) {
+pub(crate) fn extend_alone<K, V, M: Fill<K, V>>(map: &mut M, pairs: impl IntoIterator<Item = (K, V)>) {
     let pairs = pairs.into_iter();
     // A hint is no promise.
     map.remake_for(pairs.size_hint().0);
     let digested = |map: &Alone<'_, M>, (key, value): (K, V)| (map.0.digest_of(&key), key, value);
     assert!(in_batches(pairs, digested, Alone(map)), "{FULL}");
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
+    /// Inserts an entry without the lock of its segment. One with its key that is there stays, if `KEEPS`, and is replaced
+    /// otherwise. Whether there was room.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Fill::insert_alone`].
+    #[inline]
+    pub(crate) unsafe fn put_alone<const KEEPS: bool>(
+        &self,
+        ours: Ours,
+        digest: Digest,
+        key: K,
+        value: V,
+    ) -> bool {
+        // SAFETY: `eq` is called with entries of the segment, which nobody takes out of it meanwhile.
+        let eq = |entry| unsafe { Entry::deref(entry) }.key == key;
+        // SAFETY: the caller's.
+        let spot = unsafe { self.table.directory.find_alone(digest, eq) };
+        if KEEPS && spot.is_found() {
+            return true;
+        }
+        let Some(mut hole) = spot.hole() else {
+            return self.pin().put_locked::<KEEPS>(digest, key, value);
+        };
+        // Of a page of cells others have their parts, and who takes entries out gives cells of any back.
+        let within = if ours == Ours::Map { Within::PageAlone } else { Within::Page };
+        let magazine = &mut hole.keep().free;
+        let Ok(new) = OwnedEntry::new(&self.table.slab, magazine, digest, within, key, value) else {
+            return false;
+        };
+        hole.put(new.pointer());
+        new.publish();
+        true
+    }
 }
 
 // SAFETY: the map has no other directory.
@@ -127,28 +165,14 @@ unsafe impl<K: Hash + Eq, V, S: BuildHasher> Fill<K, V> for HashMap<K, V, S> {
 
     #[inline]
     unsafe fn insert_alone(&self, ours: Ours, digest: Digest, key: K, value: V) -> bool {
-        // SAFETY: `eq` is called with entries of the segment, which nobody takes out of it meanwhile.
-        let eq = |entry| unsafe { Entry::deref(entry) }.key == key;
         // SAFETY: the caller's.
-        let spot = unsafe { self.table.directory.find_alone(digest, eq) };
-        let Some(mut hole) = spot.hole() else {
-            return self.pin().checked_insert_of(digest, key, value).is_ok();
-        };
-        // Of a page of cells others have their parts, and who takes entries out gives cells of any back.
-        let within = if ours == Ours::Map { Within::PageAlone } else { Within::Page };
-        let magazine = &mut hole.keep().free;
-        let Ok(new) = OwnedEntry::new(&self.table.slab, magazine, digest, within, key, value) else {
-            return false;
-        };
-        hole.put(new.pointer());
-        new.publish();
-        true
+        unsafe { self.put_alone::<false>(ours, digest, key, value) }
     }
 
     #[cfg(feature = "rayon")]
     #[inline]
     fn insert_locked(&self, digest: Digest, key: K, value: V) -> bool {
-        self.pin().checked_insert_of(digest, key, value).is_ok()
+        self.pin().put_locked::<false>(digest, key, value)
     }
 }
 

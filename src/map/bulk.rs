@@ -14,16 +14,16 @@ const FEW: usize = 8;
 const LARGE: usize = 4096;
 
 /// Where pairs go.
-pub(super) trait Target<K, V> {
+pub(crate) trait Target<K, V> {
     /// Starts loading what `insert` reads and writes.
     fn prepare(&self, digest: Digest);
 
-    /// Whether there was room.
+    /// Inserts a pair, whose key may be there. Whether there was room.
     fn insert(&mut self, digest: Digest, key: K, value: V) -> bool;
 }
 
 /// A map that others may use meanwhile, as where pairs go.
-pub(super) trait SharedMap<K, V>: Target<K, V> + Copy {
+pub(crate) trait SharedMap<K, V>: Target<K, V> + Copy {
     /// Of a key.
     fn digest(self, key: &K) -> Digest;
 
@@ -40,7 +40,7 @@ pub(super) trait SharedMap<K, V>: Target<K, V> + Copy {
 ///
 /// If there is no room.
 #[track_caller]
-pub(super) fn extend<K, V>(map: impl SharedMap<K, V>, pairs: impl IntoIterator<Item = (K, V)>) {
+pub(crate) fn extend<K, V>(map: impl SharedMap<K, V>, pairs: impl IntoIterator<Item = (K, V)>) {
     let pairs = pairs.into_iter();
     let (at_least, _) = pairs.size_hint();
     if at_least > 1 && map.is_empty() {

@@ -48,7 +48,9 @@ mod serde;
 type Checked<T, K, V> = Result<T, Full<K, V>>;
 
 pub(crate) use crate::full::Full;
+pub(crate) use alone::{Fill, Ours, extend_alone};
 pub use builder::{Builder, HashMapKind, InlineMapKind, Kind};
+pub(crate) use bulk::{SharedMap, Target, extend};
 pub use entry_ref::{MappedRef, Ref};
 pub use exclusive_iter::{ExtractIf, IterMut, ValuesMut};
 pub use hash_map::HashMap;
@@ -58,5 +60,7 @@ pub use iter::{ClonedIter, Drain, IntoIter, Iter, IterWith, Keys, Values};
 pub use pinned::{Pinned, PinnedOwned};
 #[cfg(feature = "rayon")]
 pub use rayon::{InlineParIter, ParIter};
+#[cfg(feature = "rayon")]
+pub(crate) use rayon::{insert_part, par_extend_alone};
 #[cfg(feature = "serde")]
 pub(crate) use serde::collect_cautiously;

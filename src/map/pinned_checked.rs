@@ -40,17 +40,22 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
 
     /// [`Pinned::checked_insert`] of a key with this digest.
     #[inline(always)]
-    pub(super) fn checked_insert_of(
-        &self,
-        digest: Digest,
-        key: K,
-        value: V,
-    ) -> Result<Option<&V>, Full<K, V>> {
+    fn checked_insert_of(&self, digest: Digest, key: K, value: V) -> Result<Option<&V>, Full<K, V>> {
         let mut spot = self.spot_of(digest, &key);
         let new = self.make(&mut spot, key, value)?;
         match spot.found {
             Some(found) => Ok(Some(&self.swap_found(spot, found, new).value)),
             None => self.add_at(spot, new).map(|_| None),
+        }
+    }
+
+    /// Inserts a value. One that the key has already stays, if `KEEPS`, and is replaced otherwise. Whether there was room.
+    #[inline(always)]
+    pub(crate) fn put_locked<const KEEPS: bool>(&self, digest: Digest, key: K, value: V) -> bool {
+        if KEEPS {
+            self.try_find_or_add_of(digest, key, || Ok::<V, Infallible>(value)).is_ok()
+        } else {
+            self.checked_insert_of(digest, key, value).is_ok()
         }
     }
 

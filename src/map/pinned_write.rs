@@ -551,7 +551,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Target<K, V> for &Pinned<'_, K, 
 
     #[inline]
     fn insert(&mut self, digest: Digest, key: K, value: V) -> bool {
-        self.checked_insert_of(digest, key, value).is_ok()
+        self.put_locked::<false>(digest, key, value)
     }
 }
 

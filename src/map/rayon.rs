@@ -94,8 +94,8 @@ impl<K: Send, V: Send> Divided<K, V> {
     }
 }
 
-/// Inserts all pairs into a map that nobody else uses.
-fn par_extend_alone<K: Send, V: Send>(
+/// Inserts all pairs into a map, or a set, that nobody else uses.
+pub(crate) fn par_extend_alone<K: Send, V: Send>(
     map: &mut (impl Fill<K, V> + Sync),
     pairs: impl IntoParallelIterator<Item = (K, V)>,
 ) {
@@ -108,8 +108,13 @@ fn par_extend_alone<K: Send, V: Send>(
         parts => power_of_two(parts as usize),
     };
     pairs.insert(parts, |pairs, prefixes| {
-        in_batches(pairs, |_, pair| pair, Part { map, alone: map.directory().whole_segments(prefixes) })
+        insert_part(pairs, Part { map, alone: map.directory().whole_segments(prefixes) })
     });
+}
+
+/// Inserts all pairs of one part.
+pub(crate) fn insert_part<K, V>(pairs: Pairs<K, V>, target: impl Target<K, V>) -> bool {
+    in_batches(pairs, |_, pair| pair, target)
 }
 
 /// What one thread fills of a map that nobody uses but those who fill other parts of it.
@@ -306,6 +311,23 @@ where
     S: BuildHasher + Sync,
 {
     fn par_extend<I: IntoParallelIterator<Item = (K, V)>>(&mut self, pairs: I) {
+        self.par_insert(pairs, |pin, pairs| insert_part(pairs, &pin));
+    }
+}
+
+impl<K, V, S> HashMap<K, V, S>
+where
+    K: Hash + Eq + Send + Sync,
+    V: Send + Sync,
+    S: BuildHasher + Sync,
+{
+    /// Inserts all pairs on rayon's threads, while others may use the map. `insert` gets those of each part, with a view: it
+    /// says whether all had room. Panics if not.
+    pub(crate) fn par_insert(
+        &self,
+        pairs: impl IntoParallelIterator<Item = (K, V)>,
+        insert: impl Fn(Pinned<'_, K, V, S>, Pairs<K, V>) -> bool + Send + Sync,
+    ) {
         // Asked here, as other threads insert, who are not writing, and would wait for this one.
         self.table.directory.assert_not_writing();
         let pairs = divided(pairs, |key| self.digest(key));
@@ -313,7 +335,7 @@ where
             // As far as there is memory: it grows otherwise.
             let _ = self.pin().try_reserve(pairs.len);
         }
-        pairs.insert(MOST_LISTS, |pairs, _| in_batches(pairs, |_, pair| pair, &self.pin()));
+        pairs.insert(MOST_LISTS, |pairs, _| insert(self.pin(), pairs));
     }
 }
 
@@ -362,7 +384,7 @@ where
             // As far as there is memory: it grows otherwise.
             let _ = self.try_reserve(pairs.len);
         }
-        pairs.insert(MOST_LISTS, |pairs, _| in_batches(pairs, |_, pair| pair, *self));
+        pairs.insert(MOST_LISTS, |pairs, _| insert_part(pairs, *self));
     }
 }
 

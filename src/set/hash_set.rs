@@ -9,7 +9,7 @@ use equivalent::Equivalent;
 use super::{PinnedSet, PinnedSetOwned, SetExtractIf, SetIntoIter, SetRef};
 use crate::engine::CapacityError;
 use crate::full::Full;
-use crate::map::{ExtractIf, HashMap};
+use crate::map::{self, ExtractIf, HashMap};
 
 /// A concurrent hash set: a [`HashMap`] to `()`, by the names that sets have.
 ///
@@ -432,9 +432,9 @@ impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
         SetExtractIf(ExtractIf::new(&mut self.map, condition))
     }
 
-    /// Adds all values, 32 at a time, so that their waits for memory overlap, as [`Pinned::extend`](crate::Pinned::extend). Of
-    /// equal ones the last stays, unlike one that is inserted. With the set to yourself, `Extend::extend(&mut set, values)`
-    /// takes no locks.
+    /// Adds all values, 32 at a time, so that their waits for memory overlap, as [`Pinned::extend`](crate::Pinned::extend). If
+    /// an equal one is there, that stays, as with [`HashSet::insert`]; of equal ones among them the first. With the set to
+    /// yourself, `Extend::extend(&mut set, values)` takes no locks.
     ///
     /// # Panics
     ///
@@ -447,7 +447,7 @@ impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
     /// ```
     #[track_caller]
     pub fn extend(&self, values: impl IntoIterator<Item = T>) {
-        self.map.extend(pairs(values));
+        map::extend(&self.pin(), pairs(values));
     }
 
     /// Makes room for `additional` more values, as [`HashMap::reserve`].
@@ -554,23 +554,25 @@ impl<T: Hash + Eq, S: BuildHasher> PartialEq for HashSet<T, S> {
 
 impl<T: Hash + Eq, S: BuildHasher> Eq for HashSet<T, S> {}
 
-/// A set made for as many values as the iterator promises. Of equal ones the last stays. Panics if there is no memory for them.
+/// A set made for as many values as the iterator promises. Of equal ones the first stays. Panics if there is no memory for them.
 impl<T: Hash + Eq, S: BuildHasher + Default> FromIterator<T> for HashSet<T, S> {
     #[track_caller]
     fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
-        pairs(values).collect::<HashMap<T, (), S>>().into()
+        let mut set = Self::default();
+        map::extend_alone(&mut set, pairs(values));
+        set
     }
 }
 
-/// Without locks, as nobody else uses the set; otherwise as [`HashSet::extend`].
+/// Without locks, as nobody else uses the set; otherwise as [`HashSet::extend`]: what is there stays.
 impl<T: Hash + Eq, S: BuildHasher> Extend<T> for HashSet<T, S> {
     #[track_caller]
     fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
-        Extend::extend(&mut self.map, pairs(values));
+        map::extend_alone(self, pairs(values));
     }
 }
 
-/// Without locks, as nobody else uses the set; otherwise as [`HashSet::extend`].
+/// Without locks, as nobody else uses the set; otherwise as [`HashSet::extend`]: what is there stays.
 impl<'a, T: Hash + Eq + Copy + 'a, S: BuildHasher> Extend<&'a T> for HashSet<T, S> {
     #[track_caller]
     fn extend<I: IntoIterator<Item = &'a T>>(&mut self, values: I) {

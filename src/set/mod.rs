@@ -6,8 +6,10 @@
 //! | `pinned` | [`PinnedSet`]: what returns references |
 //! | `set_ref` | a value with its view |
 //! | `iter` | its iterators |
+//! | `fill` | adding many values |
 //! | `serde`, `rayon` | the features of these names |
 
+mod fill;
 mod hash_set;
 mod iter;
 mod pinned;

@@ -7,7 +7,7 @@ use rayon::iter::plumbing::UnindexedConsumer;
 use rayon::iter::{FromParallelIterator, IntoParallelIterator, ParallelExtend, ParallelIterator};
 
 use super::{HashSet, PinnedSet};
-use crate::map::ParIter;
+use crate::map::{ParIter, insert_part, par_extend_alone};
 use crate::reclaim::Guard;
 
 impl<T: Send + Sync, S, G: Guard> PinnedSet<'_, T, S, G> {
@@ -66,8 +66,8 @@ impl<T: Send, S> IntoParallelIterator for HashSet<T, S> {
     }
 }
 
-/// Adds all values on rayon's threads, as a [`HashMap`](crate::HashMap) does. Of equal ones the last stays. Needs the feature
-/// `rayon`.
+/// Adds all values on rayon's threads, as a [`HashMap`](crate::HashMap) does. If an equal one is there, that stays; of equal
+/// ones among them the first, as far as the iterator has an order. Needs the feature `rayon`.
 ///
 /// ```
 /// use rayon::prelude::*;
@@ -78,18 +78,18 @@ impl<T: Send, S> IntoParallelIterator for HashSet<T, S> {
 /// ```
 impl<T: Hash + Eq + Send + Sync, S: BuildHasher + Sync> ParallelExtend<T> for &HashSet<T, S> {
     fn par_extend<I: IntoParallelIterator<Item = T>>(&mut self, values: I) {
-        (&self.map).par_extend(pairs(values));
+        self.map.par_insert(pairs(values), |pin, values| insert_part(values, &PinnedSet(pin)));
     }
 }
 
 /// As `&HashSet` does, but mostly without locks, as nobody else uses the set. Needs the feature `rayon`.
 impl<T: Hash + Eq + Send + Sync, S: BuildHasher + Sync> ParallelExtend<T> for HashSet<T, S> {
     fn par_extend<I: IntoParallelIterator<Item = T>>(&mut self, values: I) {
-        self.map.par_extend(pairs(values));
+        par_extend_alone(self, pairs(values));
     }
 }
 
-/// A set made for all values, which are added on rayon's threads. Of equal ones the last stays. Needs the feature `rayon`.
+/// A set made for all values, which are added on rayon's threads. Of equal ones the first stays. Needs the feature `rayon`.
 impl<T, S> FromParallelIterator<T> for HashSet<T, S>
 where
     T: Hash + Eq + Send + Sync,

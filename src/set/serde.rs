@@ -19,7 +19,7 @@ impl<T: Serialize, S> Serialize for HashSet<T, S> {
     }
 }
 
-/// Of equal values the last stays. Needs the feature `serde`.
+/// Of equal values the first stays. Needs the feature `serde`.
 ///
 /// ```
 /// let set = koel::HashSet::from([("elm street".to_string(), 5)]);

@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod equal_values;
 #[cfg(feature = "rayon")]
 mod rayon;
 #[cfg(feature = "serde")]
@@ -62,12 +63,10 @@ fn apply(set: &Set, model: &mut Model<Noted>, what: u8, value: u64, note: u64) {
         12 if note % 8 == 0 || note % 8 == 2 => empty(set, model, note),
         13 => remove_if(set, model, value, note),
         12 | 14 => {
-            // Of equal ones the last stays.
+            // Of equal ones the first stays.
             let all = [new, Noted { key: value / 2, note: note + 1 }];
             set.extend(all);
-            for new in all {
-                model.replace(new);
-            }
+            model.extend(all);
         }
         _ => unreachable!("an operation that is not known"),
     }

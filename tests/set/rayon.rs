@@ -3,6 +3,26 @@
 use koel::HashSet;
 use rayon::prelude::*;
 
+use crate::common::Noted;
+use crate::equal_values::{has_the_first, repeated};
+
+/// Into many segments, most of which one thread has to itself, and into few.
+#[test]
+fn of_equal_values_that_come_in_parallel_the_first_stays() {
+    for values in [10, 1000, 60_000] {
+        let all: Vec<Noted> = repeated(values).collect();
+        let mut set: HashSet<Noted> = all.par_iter().copied().collect();
+        assert!(has_the_first(&set, values), "{values} that were collected");
+        let later = || all.par_iter().map(|noted| Noted { note: noted.note + 1, ..*noted });
+        (&set).par_extend(later());
+        set.par_extend(later());
+        assert!(has_the_first(&set, values), "{values} that were there");
+        let shared = HashSet::new();
+        (&shared).par_extend(all.par_iter().copied());
+        assert!(has_the_first(&shared, values), "{values} in a set that is shared");
+    }
+}
+
 #[test]
 fn parallel_walks_and_collections_lose_nothing() {
     let mut set: HashSet<u64> = (0..50_000_u64).into_par_iter().collect();

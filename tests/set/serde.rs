@@ -6,6 +6,29 @@ use koel::HashSet;
 use serde::Deserialize;
 use serde::de::value::{Error, SeqDeserializer};
 
+/// Equal to any other that differs in case alone.
+struct AnyCase(String);
+
+impl PartialEq for AnyCase {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.eq_ignore_ascii_case(&other.0)
+    }
+}
+
+impl Eq for AnyCase {}
+
+impl<'de> Deserialize<'de> for AnyCase {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(AnyCase)
+    }
+}
+
+impl std::hash::Hash for AnyCase {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.to_ascii_lowercase().hash(state);
+    }
+}
+
 #[test]
 fn what_is_serialized_comes_back() {
     for values in [0, 1, 10, 5000, 20_000] {
@@ -25,6 +48,15 @@ fn the_format_is_that_of_any_set() {
     assert!(back == set);
     assert_eq!(serde_json::to_string(&HashSet::from([(1, 2)])).unwrap(), "[[1,2]]");
     assert_eq!(serde_json::from_str::<HashSet<u8>>("[1, 2, 1]").unwrap().len(), 2);
+}
+
+#[test]
+fn of_equal_values_the_first_stays() {
+    let texts: Vec<String> = ["ada", "ADA", "bob", "Ada"].map(String::from).into();
+    let set = HashSet::<AnyCase>::deserialize(SeqDeserializer::<_, Error>::new(texts.into_iter())).unwrap();
+    let mut names: Vec<String> = set.into_iter().map(|name| name.0).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["ada", "bob"]);
 }
 
 #[test]
