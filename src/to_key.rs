@@ -16,6 +16,9 @@ use equivalent::Equivalent;
 /// owns them: `String`, `Box<str>`, `Arc<str>`, `Rc<str>` and `Cow<str>` of `str`, and so on. Implement it for types of your
 /// own that also implement [`Equivalent`](crate::Equivalent), such as a key's parts.
 ///
+/// It is asked of what the reference leads to, and a `String` is no `str`: with keys `Arc<str>` hand over `&text[..]`, not
+/// `&text`, and with keys `Arc<[T]>` a slice, not a `&Vec<T>`.
+///
 /// The key must hash as what it is made of, and be [equivalent](crate::Equivalent) to it: one that is not may never be found
 /// again. If `to_key` panics, what called it is as it was. It may run [under a map's lock](crate::HashMap#under-a-lock).
 ///
@@ -51,7 +54,8 @@ use equivalent::Equivalent;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "no key of type `{K}` can be made of a `{Self}`",
-    note = "implement `koel::ToKey<{K}>` for it, or hand over the key itself, without `_ref`"
+    note = "implement `koel::ToKey<{K}>` for it, or hand over the key itself, without `_ref`",
+    note = "of a `String` hand over the text, `&text[..]`, and of a `Vec` the slice"
 )]
 pub trait ToKey<K> {
     /// A key that is equivalent to this.
