@@ -42,8 +42,10 @@ use crate::map::{self, ExtractIf, HashMap};
 /// # When to pick something else
 ///
 /// A set that one thread uses at a time is better off as a `std::collections::HashSet`. Small plain data is faster and smaller
-/// as the keys of an [`InlineMap`](crate::InlineMap) to `()`. Where one wrong "yes" in a hundred does no harm, a
-/// [`CuckooFilter`](crate::CuckooFilter) takes some ten bits a value.
+/// as the keys of an [`InlineMap`](crate::InlineMap) to `()`. Thousands of small sets, as the neighbours of each node of a
+/// graph are, have a table each, of some kilobytes: as the values of a [`HashMap`], a `Mutex<std::collections::HashSet<_>>` or
+/// a `Vec` is smaller and faster. Where one wrong "yes" in a hundred does no harm, a [`CuckooFilter`](crate::CuckooFilter)
+/// takes some ten bits a value.
 #[doc(alias = "DashSet")]
 pub struct HashSet<T, S = RandomState> {
     pub(super) map: HashMap<T, (), S>,
