@@ -135,7 +135,8 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         self.update_or_insert_with_ref(key, update, || value)
     }
 
-    /// [`Pinned::update_or_insert_with`], by a reference: as [`Pinned::update_or_insert_ref`].
+    /// [`Pinned::update_or_insert_with`], by a reference: as [`Pinned::update_or_insert_ref`]. What both closures would have to
+    /// own takes one: [`Pinned::compute_ref`].
     ///
     /// # Panics
     ///

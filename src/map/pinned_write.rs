@@ -253,7 +253,8 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
 
     /// Replaces the value of a key by what `update` makes of it, or inserts what `make` returns; returns the new
     /// value. One of the two runs, once, under the writer lock of the key's segment. Either makes a new entry, with this
-    /// key.
+    /// key. What both would have to own, as a value that is appended to a list, takes one closure: [`Pinned::compute`], with a
+    /// `match`.
     ///
     /// # Panics
     ///
