@@ -556,7 +556,8 @@ impl<T: Hash + Eq, S: BuildHasher> PartialEq for HashSet<T, S> {
 
 impl<T: Hash + Eq, S: BuildHasher> Eq for HashSet<T, S> {}
 
-/// A set made for as many values as the iterator promises. Of equal ones the first stays. Panics if there is no memory for them.
+/// A set made for as many values as the iterator promises. Of equal ones the first stays. Panics if there is no memory for
+/// them.
 impl<T: Hash + Eq, S: BuildHasher + Default> FromIterator<T> for HashSet<T, S> {
     #[track_caller]
     fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
