@@ -7,7 +7,6 @@ use super::stranded::Link;
 use crate::record::Freeing;
 use crate::sync::Mutex;
 use crate::sync::Ordering::{Acquire, Relaxed};
-use crate::sync::thread::yield_now;
 use crate::{reentry, seats};
 
 /// Objects that are freed when one is retired: no thread is kept from its own business for long.
@@ -285,7 +284,7 @@ impl Collector {
         for _ in 0..PATIENCE {
             match self.advance() {
                 Ok(()) => advances += 1,
-                Err(Some(_)) => yield_now(),
+                Err(Some(_)) => std::thread::yield_now(),
                 Err(None) => return,
             }
             if advances == AGE {
