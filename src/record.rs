@@ -21,8 +21,7 @@ const SHARED: usize = if SCHEDULED {
 pub(crate) struct Record {
     /// Whose guard it is, and when it was entered, of several the first: the collector's stamp. 0: there is none.
     pub(crate) stamp: AtomicU64,
-    /// What whoever leaves has to do: [`AWAITED`], [`FLUSHED`], [`FILLED`], [`ENDED`], [`INCOMPLETE`], [`POSTPONED`],
-    /// [`SHARES`], [`LENT`].
+    /// What whoever leaves has to do: [`AWAITED`], [`ENDED`], [`INCOMPLETE`], [`POSTPONED`], [`SHARES`], [`LENT`].
     pub(crate) calls: AtomicU64,
 }
 
@@ -49,32 +48,6 @@ pub(crate) const POSTPONED: u64 = 4;
 pub(crate) const SHARES: u64 = 8;
 /// The guard has a record of its collector, for which this one stands.
 pub(crate) const LENT: u64 = 16;
-/// Whoever leaves and is awaited frees all that waits: by a flush.
-pub(crate) const FLUSHED: u64 = 32;
-/// Whoever leaves and is awaited has retired the most of what waits.
-pub(crate) const FILLED: u64 = 64;
-
-/// How much whoever leaves and is awaited is to free.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Freeing {
-    /// All that waits, by a flush: if another guard is in the way, whoever leaves that.
-    All,
-    /// All that waits, as far as no other guard is in the way: it has retired the most of it.
-    Own,
-    /// Some of it, and the rest when later ones leave: others have retired it, and nobody has asked for it to be freed at once.
-    Some,
-}
-
-impl Freeing {
-    /// In [`Record::calls`], beside [`AWAITED`].
-    fn bits(self) -> u64 {
-        match self {
-            Freeing::All => FLUSHED,
-            Freeing::Own => FILLED,
-            Freeing::Some => 0,
-        }
-    }
-}
 
 /// Relaxed, all: the thread's own stores; `calls`, which others set, too, is ordered by the barriers [C5].
 impl Record {
@@ -91,8 +64,8 @@ impl Record {
     }
 
     /// From now on whoever leaves collects, as the collector of this number asks for, whoever has asked before.
-    pub(crate) fn call_for(&self, number: u32, freeing: Freeing) {
-        let called = |calls| Some(calls & !AWAITED | u64::from(number) << 32 | freeing.bits());
+    pub(crate) fn call_for(&self, number: u32) {
+        let called = |calls| Some(calls & !AWAITED | u64::from(number) << 32);
         let _ = self.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, called);
     }
 

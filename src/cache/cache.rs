@@ -268,13 +268,6 @@ impl<K, V, S> Cache<K, V, S> {
         }
     }
 
-    /// Frees what an operation on all of the cache has taken out, with no guard of its own any more: whoever writes next would
-    /// have to.
-    pub(super) fn free_many(&self) {
-        self.free_if_heavy();
-        self.table.collector.free_crowd();
-    }
-
     /// The same for who reads, and waits for nobody. False: a guard is in the way.
     #[inline]
     pub(super) fn flush_if_heavy(&self) -> bool {

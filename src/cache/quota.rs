@@ -303,7 +303,7 @@ impl<K, V, S> Cache<K, V, S> {
         self.table.directory.assert_not_writing();
         self.change_capacity(capacity);
         // What has left, now that no guard is older.
-        self.free_many();
+        self.free_if_heavy();
     }
 
     fn change_capacity(&self, capacity: u64) {

@@ -39,7 +39,7 @@ impl<K, V, S> Cache<K, V, S> {
             told.call(|| drop(out));
             cursor = next;
         }
-        told.call(|| self.free_many());
+        told.call(|| self.free_if_heavy());
         told.go_on();
     }
 
@@ -161,6 +161,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             }
         }
         drop(view);
-        self.free_many();
+        self.free_if_heavy();
     }
 }

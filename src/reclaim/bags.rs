@@ -31,22 +31,12 @@ unsafe impl Send for Retired {}
 /// What was retired together; the first few need no memory.
 pub(super) type Bag = SmallVec<[Retired; FEW]>;
 
-/// A bag that nothing comes into any more.
-#[derive(Debug)]
-struct Sealed {
-    /// After everything in it was unlinked.
-    epoch: Epoch,
-    /// The number of the thread that has sealed it, modulo a power of two.
-    by: u32,
-    bag: Bag,
-}
-
 /// What was retired by some of the threads.
 #[derive(Debug, Default)]
 pub(super) struct Bags {
     open: Bag,
-    /// Oldest first.
-    sealed: VecDeque<Sealed>,
+    /// With the epoch after everything in it was unlinked; oldest first.
+    sealed: VecDeque<(Epoch, Bag)>,
     /// How many have been sealed, modulo a power of two.
     seals: u16,
     /// There was no memory to seal the open bag: nothing more comes into it, and it is freed where it is.
@@ -74,13 +64,8 @@ pub(super) struct Pile {
 impl Bags {
     /// The sealed ones, if any is left.
     pub(super) fn pile(&self) -> Option<Pile> {
-        let oldest = self.sealed.front()?.epoch;
+        let &(oldest, _) = self.sealed.front()?;
         Some(Pile { len: self.sealed.len(), oldest, seals: self.seals.into() })
-    }
-
-    /// How many of the sealed ones this thread has sealed. Looks at each.
-    pub(super) fn sealed_by(&self, thread: u32) -> usize {
-        self.sealed.iter().filter(|sealed| sealed.by == thread).count()
     }
 
     /// Whether the open bag has room for one more, of so many in all; it gets some, if there is memory.
@@ -113,9 +98,9 @@ impl Bags {
         self.open.len() >= size
     }
 
-    /// Notes when what is in the open bag was unlinked: not after this epoch; and which thread has done so. False: there is no
-    /// memory for another open bag, and this one is closed.
-    pub(super) fn seal(&mut self, epoch: Epoch, by: u32, crowd: &Crowd) -> bool {
+    /// Notes when what is in the open bag was unlinked: not after this epoch. False: there is no memory for another open bag,
+    /// and this one is closed.
+    pub(super) fn seal(&mut self, epoch: Epoch, crowd: &Crowd) -> bool {
         // Nothing has come into it since it was closed.
         let epoch = if self.is_closed { self.closed } else { epoch };
         self.is_closed = !self.make_room();
@@ -123,7 +108,7 @@ impl Bags {
             self.closed = epoch;
             return false;
         }
-        self.sealed.push_back(Sealed { epoch, by, bag: core::mem::take(&mut self.open) });
+        self.sealed.push_back((epoch, core::mem::take(&mut self.open)));
         self.seals = self.seals.wrapping_add(1);
         crowd.came();
         true
@@ -131,9 +116,7 @@ impl Bags {
 
     /// Takes up to so many objects out of the oldest bag, if that is old enough at this epoch; all of one that was closed.
     pub(super) fn take_old(&mut self, epoch: Epoch, most: usize, crowd: &Crowd) -> Bag {
-        let Some(Sealed { epoch: sealed, bag: oldest, .. }) = self.sealed.front_mut() else {
-            return self.take_closed(epoch);
-        };
+        let Some((sealed, oldest)) = self.sealed.front_mut() else { return self.take_closed(epoch) };
         if epoch.since(*sealed) < AGE {
             return Bag::new();
         }
@@ -149,7 +132,7 @@ impl Bags {
                 self.sealed = VecDeque::new();
             }
         }
-        old.map_or_else(Bag::new, |old| old.bag)
+        old.map_or_else(Bag::new, |(_, old)| old)
     }
 
     /// Takes the open bag, if it was closed and is old enough.
@@ -163,7 +146,7 @@ impl Bags {
 
     /// Whether nobody seems to come by any more.
     pub(super) fn is_forsaken(&self, epoch: Epoch) -> bool {
-        self.sealed.front().is_some_and(|sealed| epoch.since(sealed.epoch) >= FORSAKEN)
+        self.sealed.front().is_some_and(|&(sealed, _)| epoch.since(sealed) >= FORSAKEN)
     }
 
     /// Whether something is in the open bag, and none is sealed: as where nobody comes by any more.
@@ -183,12 +166,12 @@ impl Bags {
 
     /// How many objects there are. Looks at each bag.
     pub(super) fn len(&self) -> usize {
-        self.open.len() + self.sealed.iter().map(|sealed| sealed.bag.len()).sum::<usize>()
+        self.open.len() + self.sealed.iter().map(|(_, bag)| bag.len()).sum::<usize>()
     }
 
     /// All bags, oldest first.
     pub(super) fn into_all(self) -> impl Iterator<Item = Bag> {
-        self.sealed.into_iter().map(|sealed| sealed.bag).chain([self.open])
+        self.sealed.into_iter().map(|(_, bag)| bag).chain([self.open])
     }
 }
 

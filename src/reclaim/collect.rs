@@ -1,10 +1,9 @@
 //! What was retired: it is gathered in bags, and these are freed when no guard is left that may lead to it [C2], [C5].
 
 use super::bags::{AGE, Bag, Bags, Pile, Retired, free_all, is_deep};
-use super::epochs::{BAGS, Collector, Older};
+use super::epochs::{BAGS, Collector};
 use super::postponed;
 use super::stranded::Link;
-use crate::record::Freeing;
 use crate::sync::Mutex;
 use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::{reentry, seats};
@@ -12,15 +11,12 @@ use crate::{reentry, seats};
 /// Objects that are freed when one is retired: no thread is kept from its own business for long.
 const FREED_AT_ONCE: usize = 2;
 /// Bags that are freed when one is sealed and too many wait: some times as many as come, and a bounded time.
-pub(super) const FREED_WHEN_MANY: usize = 8;
+const FREED_WHEN_MANY: usize = 8;
 // So of lists that are looked at in turn, one at each seal, as much is freed as comes.
 const _: () = assert!(FREED_WHEN_MANY >= BAGS);
 /// Bags that are freed when one is sealed under a map's lock, where nothing is freed otherwise; half of those that wait, where
 /// these are more.
 const FREED_WITH_CARE: usize = 4;
-
-/// How often who has retired much tries to free it, and gives way to who may still look at it.
-const PATIENCE: u32 = 64;
 
 /// At each so many seals of a list one of all, in turn, is looked at: whether it is forsaken. At each, where too many wait.
 const LOOKS_AROUND: usize = 8;
@@ -75,7 +71,7 @@ impl Collector {
             true => FREED_WITH_CARE,
             false => usize::MAX,
         };
-        self.bags.iter().for_each(|bags| _ = self.free_old(bags, most));
+        self.bags.iter().for_each(|bags| self.free_old(bags, most));
         if most == usize::MAX {
             self.free_stranded();
         }
@@ -127,14 +123,14 @@ impl Collector {
         // Whoever finds that the oldest is free to go needs no barrier for that.
         let is_stuck = is_crowded && self.stamp(Relaxed).epoch().since(oldest) < AGE;
         if is_stuck || self.pace.is_due() {
-            let older = self.advance().err().flatten().filter(|older| is_stuck && !older.is_awaited());
+            let older = self.advance().err().flatten();
             // Maybe nobody retires any more once it has left.
-            if older.is_some_and(|older| !self.await_leaving(&older, self.freeing(&older, bags))) {
+            if is_stuck && older.is_some_and(|older| !older.is_awaited() && !self.await_leaving(&older)) {
                 if is_careful {
-                    // Not under some map's lock.
+                    // All that waits is too much to free under some map's lock.
                     self.postpone();
                 } else {
-                    self.collect_some();
+                    self.collect_all();
                 }
             }
         }
@@ -155,12 +151,6 @@ impl Collector {
         }
     }
 
-    /// How much whoever leaves this guard is to free of what waits, now that this thread has sealed another bag of this list.
-    fn freeing(&self, older: &Older<'_>, bags: &Mutex<Bags>) -> Freeing {
-        let is_culprit = || self.crowd.is_mostly(bags.lock().sealed_by(seats::number() as u32));
-        if older.is_mine() && is_culprit() { Freeing::Own } else { Freeing::Some }
-    }
-
     /// Takes up to so many objects out of the oldest bag, if that is old enough.
     fn take_old(&self, bags: &mut Bags, most: usize) -> Bag {
         // Acquire: pairs with the exchange in `advance`: no guard is left, and its reads came before.
@@ -171,20 +161,19 @@ impl Collector {
     fn seal(&self, bags: &mut Bags) -> bool {
         // Relaxed: who retired has passed a light barrier, when its guard was entered. What the advance over the next
         // epoch does not see of that guard, its heavy barrier has shown to us.
-        bags.seal(self.stamp(Relaxed).epoch(), seats::number() as u32, &self.crowd)
+        bags.seal(self.stamp(Relaxed).epoch(), &self.crowd)
     }
 
-    /// Frees up to so many bags that are old enough; how many.
-    fn free_old(&self, bags: &Mutex<Bags>, most: usize) -> usize {
-        for freed in 0..most {
+    /// Frees up to so many bags that are old enough.
+    fn free_old(&self, bags: &Mutex<Bags>, most: usize) {
+        for _ in 0..most {
             let old = self.take_old(&mut bags.lock(), usize::MAX);
             if old.is_empty() {
-                return freed;
+                return;
             }
             // Unlocked: destructors may retire.
             free_all(old);
         }
-        most
     }
 
     /// Frees some bags of a list whose threads seem to have gone, or to write no more; and seals one that they have left open.
@@ -238,66 +227,25 @@ impl Collector {
     }
 
     fn collect_once(&self) -> bool {
-        let passed = self.age(Freeing::All);
-        self.free();
-        passed
-    }
-
-    /// Frees some of what waits, after advancing if that takes it: what others have retired, by whoever they wait for. False:
-    /// there may be more, or the kernel has refused.
-    pub(super) fn collect_some(&self) -> bool {
-        // Nothing is advanced, and nobody interrupted, as long as there is something.
-        let is_old = self.free_some();
-        if is_old > 0 {
-            return is_old < FREED_WHEN_MANY;
-        }
-        self.age(Freeing::Some) && self.free_some() < FREED_WHEN_MANY
-    }
-
-    /// Advances until all that is sealed now is old enough to be freed, or a guard is in the way, which goes on with it then.
-    /// False: the kernel has refused.
-    fn age(&self, freeing: Freeing) -> bool {
+        let mut refused = false;
         let mut advances = 0;
         while advances < AGE && self.has_sealed() {
             match self.advance() {
                 Ok(()) => advances += 1,
-                Err(Some(older)) if !self.await_leaving(&older, freeing) => {}
-                Err(older) => return older.is_some(),
-            }
-        }
-        true
-    }
-
-    /// Frees some bags that are old enough, of any list; how many.
-    fn free_some(&self) -> usize {
-        let lists = self.bags.iter();
-        lists.fold(0, |freed, bags| freed + self.free_old(bags, FREED_WHEN_MANY - freed))
-    }
-
-    /// By who has retired much at once, and has no guard any more: frees it, if it is not so little that others may. Gives way
-    /// to guards that are there still, for a while; whoever leaves one that stays longer goes on, with some of it at a time.
-    pub(crate) fn free_crowd(&self) {
-        if is_deep() || reentry::holds_a_lock() || !self.crowd.is_worth_a_barrier() {
-            return;
-        }
-        let mut advances = 0;
-        for _ in 0..PATIENCE {
-            match self.advance() {
-                Ok(()) => advances += 1,
-                Err(Some(_)) => std::thread::yield_now(),
-                Err(None) => return,
-            }
-            if advances == AGE {
-                return self.free();
+                Err(Some(older)) if !self.await_leaving(&older) => {}
+                Err(older) => {
+                    refused = older.is_none();
+                    break;
+                }
             }
         }
         self.free();
-        self.age(Freeing::Some);
+        !refused
     }
 
     /// Frees what is old enough already.
     pub(super) fn free(&self) {
-        self.bags.iter().for_each(|bags| _ = self.free_old(bags, usize::MAX));
+        self.bags.iter().for_each(|bags| self.free_old(bags, usize::MAX));
         self.free_stranded();
     }
 

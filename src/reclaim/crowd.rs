@@ -54,16 +54,6 @@ impl Crowd {
         self.sealed.load(Relaxed) >= FEW_BAGS && self.room().is_some_and(|room| self.waiting(size) >= room)
     }
 
-    /// Whether so much waits, in all lists together, that a barrier takes less time than to free it.
-    pub(super) fn is_worth_a_barrier(&self) -> bool {
-        self.sealed.load(Relaxed) >= FEW_BAGS
-    }
-
-    /// Whether these bags are half of all that wait, or more.
-    pub(super) fn is_mostly(&self, bags: usize) -> bool {
-        2 * bags >= self.sealed.load(Relaxed)
-    }
-
     /// How much there is room for, if somebody has said so.
     fn room(&self) -> Option<usize> {
         self.room.as_ref().map(|room| room())

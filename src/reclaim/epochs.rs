@@ -14,7 +14,7 @@ use super::pace::{LONGEST, Pace, REST};
 use super::postponed;
 use super::stamp::Stamp;
 use super::stranded::Stranded;
-use crate::record::{AWAITED, ENDED, FILLED, FLUSHED, Freeing, LENT, POSTPONED, Record, SHARES};
+use crate::record::{AWAITED, ENDED, LENT, POSTPONED, Record, SHARES};
 use crate::sync::Ordering::{self, Acquire, Relaxed, Release};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, SCHEDULED, global, step};
 use crate::{reentry, seats};
@@ -62,12 +62,6 @@ impl Older<'_> {
     /// Whether somebody waits for it to leave.
     pub(super) fn is_awaited(&self) -> bool {
         self.record.calls.load(Relaxed) & AWAITED != 0
-    }
-
-    /// Whether it is this thread's, and bound to it.
-    pub(super) fn is_mine(&self) -> bool {
-        let mut mine = seats::my_records_if_any().into_iter().flat_map(|records| records.iter());
-        mine.any(|record| core::ptr::eq(record, self.record))
     }
 }
 
@@ -146,27 +140,21 @@ impl Collector {
         if is_deep() || reentry::holds_a_lock() {
             let is_awaited = record.calls.load(Relaxed) & AWAITED != 0;
             if is_awaited && self.postpone() {
-                record.uncall(AWAITED | FLUSHED | FILLED);
+                record.uncall(AWAITED);
             }
             if record.calls.load(Relaxed) & ENDED != 0 {
                 seats::left_late(record);
             }
             return;
         }
-        let calls = record.uncall(AWAITED | FLUSHED | FILLED);
+        let calls = record.uncall(AWAITED);
         if calls & ENDED != 0 {
             // First: what is freed may enter guards.
             seats::left_late(record);
         }
         let was_postponed = calls & POSTPONED != 0 && postponed::is_to_follow(self.number());
-        if was_postponed || calls & FLUSHED != 0 {
-            if !self.collect_all() {
-                record.call_for(self.number(), Freeing::All);
-            }
-        } else if calls & FILLED != 0 {
-            self.free_crowd();
-        } else if calls & AWAITED != 0 && !self.collect_some() {
-            record.call_for(self.number(), Freeing::Some);
+        if (calls & AWAITED != 0 || was_postponed) && !self.collect_all() {
+            record.call_for(self.number());
         }
     }
 
@@ -176,7 +164,7 @@ impl Collector {
     fn follow_in(&self, owned: &OwnedRecord) {
         // What tells of it is in the thread's own records.
         if postponed::is_any() && postponed::is_to_follow(self.number()) {
-            owned.record.call_for(self.number(), Freeing::All);
+            owned.record.call_for(self.number());
         }
     }
 
@@ -248,9 +236,9 @@ impl Collector {
     }
 
     /// Whether a guard lives on, and will collect when it leaves.
-    pub(super) fn await_leaving(&self, Older { record, entered }: &Older<'_>, freeing: Freeing) -> bool {
+    pub(super) fn await_leaving(&self, Older { record, entered }: &Older<'_>) -> bool {
         step();
-        record.call_for(self.number(), freeing);
+        record.call_for(self.number());
         step();
         // Pairs with the light one in `leave`: either that has been seen here, or it will see that it is awaited.
         // If the kernel refuses, it may have been seen or not. It counts as living on: to try again might be to wait for

@@ -51,9 +51,6 @@ impl Collector {
     pub(crate) fn flush(&self) -> bool {
         true
     }
-
-    /// As above.
-    pub(crate) fn free_crowd(&self) {}
 }
 
 impl Drop for Collector {

@@ -8,7 +8,6 @@ use std::cell::{Cell, UnsafeCell};
 use std::collections::HashSet;
 use std::sync::{LazyLock, Mutex};
 
-use super::collect::FREED_WHEN_MANY;
 use super::crowd::FEW_BAGS;
 use super::epochs::{BAGS, Collector, MANY};
 use super::guards::{LocalGuard, OwnedGuard};
@@ -365,58 +364,17 @@ fn what_a_thread_leaves_behind_is_freed_by_others() {
     collector.flush();
 }
 
-/// Nobody retires anything more then, nor flushes. That others have retired much keeps nobody for long.
+/// Nobody retires anything more then, nor flushes.
 #[test]
-fn what_others_have_retired_is_freed_some_at_a_time_when_guards_leave_that_it_waits_for() {
-    const N: u64 = 100 * AT_ONCE;
-    const AT_ONCE: u64 = (FREED_WHEN_MANY * MANY) as u64;
-    let freed = AtomicU64::new(0);
-    let collector = Collector::at(Pace::new(0, 0), false, None);
-    for is_owned in [true, false] {
-        freed.store(0, Ordering::Relaxed);
-        let guard =
-            if is_owned { (Some(collector.enter_owned()), None) } else { (None, Some(collector.enter())) };
-        std::thread::scope(|scope| _ = scope.spawn(|| retire(N as usize, &collector, &freed)));
-        assert_eq!(freed.load(Ordering::Relaxed), 0, "a guard lives");
-        drop(guard);
-        for times in 1..=100 {
-            assert_eq!(freed.load(Ordering::Relaxed), times * AT_ONCE);
-            if is_owned { drop(collector.enter_owned()) } else { drop(collector.enter()) }
-        }
-        assert_eq!(freed.load(Ordering::Relaxed), N);
-    }
-}
-
-#[test]
-fn what_is_too_much_is_freed_by_who_has_retired_it_when_its_guard_leaves() {
-    const N: usize = 100 * FREED_WHEN_MANY * MANY;
+fn what_is_too_much_and_waits_for_a_guard_is_freed_when_that_leaves() {
+    const N: usize = 3 * FEW_BAGS * MANY;
     let freed = AtomicU64::new(0);
     let collector = Collector::at(Pace::new(0, 0), false, None);
     let guard = collector.enter();
-    retire(N, &collector, &freed);
+    std::thread::scope(|scope| _ = scope.spawn(|| retire(N, &collector, &freed)));
     assert_eq!(freed.load(Ordering::Relaxed), 0, "a guard lives");
     drop(guard);
     assert_eq!(freed.load(Ordering::Relaxed), N as u64);
-}
-
-/// As after an operation on a whole cache, each step of which has a guard of its own.
-#[test]
-fn what_is_too_much_is_freed_by_who_has_retired_it_unless_a_guard_is_in_the_way() {
-    const N: usize = 100 * FREED_WHEN_MANY * MANY;
-    let freed = AtomicU64::new(0);
-    // After the first barrier none is ever due, and there is room.
-    let collector = Collector::at(Pace::new(u64::MAX, u64::MAX), false, Some(Box::new(|| usize::MAX)));
-    for is_in_the_way in [true, false] {
-        freed.store(0, Ordering::Relaxed);
-        let guard = is_in_the_way.then(|| collector.enter());
-        retire(N, &collector, &freed);
-        let before = freed.load(Ordering::Relaxed);
-        collector.free_crowd();
-        assert_eq!(freed.load(Ordering::Relaxed), if is_in_the_way { before } else { N as u64 });
-        assert!(before < N as u64 / 2);
-        drop(guard);
-        collector.flush();
-    }
 }
 
 /// Or all who advance would look at them for good, and each further guard, too.

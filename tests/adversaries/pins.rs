@@ -81,9 +81,9 @@ fn memory_under_held_pins_is_what_was_retired_and_is_told_and_used_again() {
         thread => hold(&map, thread == 2),
     });
     let retired = retired.into_inner();
-    // Free then: as much again finds its memory there.
-    map.pin().flush();
     let held = map.memory_usage();
+    // Free now: as much again finds its memory there.
+    map.pin().flush();
     (0..2 * retired as u64 / KEYS).for_each(|round| turn_over(&map, round));
     let again = map.memory_usage();
     assert!(again <= held + (1 << 16), "{again} bytes after {held}");
