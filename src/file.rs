@@ -59,11 +59,18 @@ impl NewFile {
         }
         let new = own_beside(&place);
         // No link of somebody else's leads elsewhere, and nobody else writes the same file.
-        let out = File::create_new(&new)?;
+        let mut options = File::options();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        if other.is_some() {
+            // Nobody else opens it who may not read the other, perhaps.
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        }
+        let out = options.open(&new)?;
         let new = NewFile { new, place, is_in_place: false };
         if let Some(other) = other {
-            // Before anything is in it: not everybody may read that, perhaps.
-            out.set_permissions(other.permissions())?;
+            // Where that cannot be, as on some foreign file systems, all files have the same.
+            let _ = out.set_permissions(other.permissions());
         }
         // What stays for an error is there for the next one.
         let _ = new.remove_abandoned(&out);

@@ -133,7 +133,7 @@ impl<S: FilterHasher> CuckooFilter<S> {
     /// # Errors
     ///
     /// The file system's, with the file's name; [`io::ErrorKind::InvalidInput`] if there is something at `path` that is not a
-    /// file. What was there stays.
+    /// file. What was there stays, unless only the folder could not be synced: then the new one is there.
     ///
     /// ```
     /// # let folder = tempfile::tempdir()?;

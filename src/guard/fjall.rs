@@ -315,15 +315,24 @@ impl FjallStore {
         Ok(existed)
     }
 
-    /// One batch, with the generation that it makes.
+    /// One batch, with the generation that it makes, as durable as the store is.
     fn commit(
         &self,
         writing: &mut Writing,
         change: impl FnOnce(&mut OwnedWriteBatch) -> Result<(), FjallError>,
     ) -> Result<(), FjallError> {
+        self.commit_as(self.durable, writing, change)
+    }
+
+    fn commit_as(
+        &self,
+        durable: bool,
+        writing: &mut Writing,
+        change: impl FnOnce(&mut OwnedWriteBatch) -> Result<(), FjallError>,
+    ) -> Result<(), FjallError> {
         let count = self.read_generation()?.count + 1;
         // Not `None`: fjall would keep the last writes in the process's memory, and its end would lose them.
-        let mode = if self.durable { PersistMode::SyncAll } else { PersistMode::Buffer };
+        let mode = if durable { PersistMode::SyncAll } else { PersistMode::Buffer };
         let mut batch = self.database.batch().durability(Some(mode));
         change(&mut batch)?;
         let row = [&self.lineage.to_le_bytes()[..], &count.to_le_bytes()].concat();
@@ -476,7 +485,8 @@ impl Store for FjallStore {
     }
 
     fn renew_generation(&self) -> Result<(), FjallError> {
-        self.commit(&mut self.writing.lock(), |_| Ok(()))
+        // On the disk, whatever other writes are: what is lost would be the old one again, with what was written around.
+        self.commit_as(true, &mut self.writing.lock(), |_| Ok(()))
     }
 
     fn len_hint(&self) -> Option<u64> {

@@ -58,20 +58,42 @@ struct Counts {
     /// The highest, whatever has become of it: a savepoint that is restored takes the row back, and no generation may come
     /// again.
     highest: u64,
-    /// The highest that was committed, as durable as the store is now.
-    settled: Option<u64>,
+    /// The last that is in doubt: what is seen of the database need not be what it is when it is opened again. A commit that has
+    /// failed may be on the disk, and what was committed before this store was opened, or before it was to be as durable as it
+    /// is now, may not. A later one that succeeds settles it.
+    doubt: Option<u64>,
 }
 
 impl Counts {
-    /// A write with this count was committed.
-    fn settle(&mut self, count: u64) {
-        self.settled = self.settled.max(Some(count));
+    fn new() -> Self {
+        Counts { highest: 0, doubt: Some(0) }
     }
 
-    /// Whether the last write was committed. Otherwise what is seen of the database need not be what it is when it is opened
-    /// again: a commit that has failed may be on the disk, and one that is not durable is not.
-    fn are_settled(&self) -> bool {
-        self.settled == Some(self.highest)
+    /// A write with this count was committed.
+    fn settle(&mut self, count: u64) {
+        self.doubt = self.doubt.filter(|doubt| *doubt > count);
+    }
+}
+
+/// A write that is being committed.
+struct Committing<'s> {
+    counts: &'s Mutex<Counts>,
+    count: u64,
+}
+
+impl Committing<'_> {
+    /// It was committed.
+    fn done(self) {
+        self.counts.lock().settle(self.count);
+        core::mem::forget(self);
+    }
+}
+
+/// It has failed.
+impl Drop for Committing<'_> {
+    fn drop(&mut self) {
+        let mut counts = self.counts.lock();
+        counts.doubt = counts.doubt.max(Some(self.count));
     }
 }
 
@@ -130,8 +152,8 @@ impl RedbStore {
     /// [`Guarded::rebuild`](super::Guarded::rebuild), and no snapshot from before. The generation goes by the name: with a
     /// table that is renamed, or deleted and made anew, delete `koel.generation.NAME`, or a snapshot of the other one may be
     /// used. Writes wait while a transaction of yours writes: who holds one and writes through the guard waits for himself. So
-    /// does who takes a snapshot then, opens a guard, or waits until one is ready: a writer that waits for the transaction may
-    /// hold what these wait for.
+    /// does who takes a snapshot then, opens a guard, waits until one is ready, or ends one that scans the store: a writer that
+    /// waits for the transaction may hold what these wait for, and a scan that was asked for begins with a write.
     ///
     /// # Errors
     ///
@@ -175,7 +197,7 @@ impl RedbStore {
             data: table.into(),
             generation,
             lineage: Generation::new_lineage(),
-            counts: Mutex::default(),
+            counts: Mutex::new(Counts::new()),
             durability: Durability::Immediate,
         };
         let transaction = store.database.begin_write()?;
@@ -187,9 +209,7 @@ impl RedbStore {
         if known {
             transaction.abort()?;
         } else {
-            let count = store.bump(&transaction)?;
-            transaction.commit()?;
-            store.counts.lock().settle(count);
+            store.commit(transaction)?;
         }
         Ok(store)
     }
@@ -204,8 +224,7 @@ impl RedbStore {
 
     /// The database, for what a store has no call for: to walk over a part of the keys, for savepoints, for other tables. What
     /// is written to it around a guard the guard does not know of: [`Guarded::rebuild`](super::Guarded::rebuild). That goes for
-    /// a savepoint that is restored, too; snapshots of the guard's filter fit the store again as it is then, and no later
-    /// state.
+    /// a savepoint that is restored, too; snapshots of the guard's filter from then fit the store again, until it is rebuilt.
     ///
     /// ```
     /// use koel::guard::{Guarded, RedbStore};
@@ -247,7 +266,10 @@ impl RedbStore {
     #[must_use]
     pub fn durable(mut self, yes: bool) -> Self {
         self.durability = if yes { Durability::Immediate } else { Durability::None };
-        self.counts.lock().settled = None;
+        {
+            let mut counts = self.counts.lock();
+            counts.doubt = Some(counts.highest);
+        }
         self
     }
 
@@ -342,15 +364,21 @@ impl RedbStore {
                 resume_unwind(payload)
             }
         };
-        let count = self.bump(&transaction)?;
-        transaction.commit()?;
-        self.counts.lock().settle(count);
+        self.commit(transaction)?;
         Ok(result)
+    }
+
+    /// Commits a transaction, with the generation that it makes.
+    fn commit(&self, transaction: WriteTransaction) -> Result<(), RedbError> {
+        let committing = Committing { counts: &self.counts, count: self.bump(&transaction)? };
+        transaction.commit()?;
+        committing.done();
+        Ok(())
     }
 
     /// Whether it is certain that no key of these is there.
     fn has_none_of(&self, writes: &[Write<'_>]) -> Result<bool, RedbError> {
-        if !self.counts.lock().are_settled() {
+        if self.counts.lock().doubt.is_some() {
             return Ok(false);
         }
         let table = self.database.begin_read()?.open_table(self.data())?;
@@ -473,7 +501,8 @@ impl Store for RedbStore {
     }
 
     fn renew_generation(&self) -> Result<(), RedbError> {
-        self.write(|_| Ok(()))
+        // On the disk, whatever other writes are: what is lost would be the old one again, with what was written around.
+        self.commit(self.database.begin_write()?)
     }
 
     fn len_hint(&self) -> Option<u64> {

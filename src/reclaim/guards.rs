@@ -99,8 +99,13 @@ impl Collector {
 pub struct LocalGuard<'c> {
     collector: &'c Collector,
     record: &'c Record,
-    here: PhantomData<*mut ()>,
+    here: PhantomData<*mut OfOneThreadUnlikePinOwned>,
 }
+
+/// Neither sent nor shared: a view of `pin` stays on its thread. Take `pin_owned`, whose views may move between threads.
+///
+/// It has no other use than its name, which the compiler tells who sends such a view, or holds it across an `.await`.
+enum OfOneThreadUnlikePinOwned {}
 
 /// A guard that may be sent and shared. Of many at a time those of one epoch share a record.
 pub struct OwnedGuard<'c> {
