@@ -58,9 +58,9 @@ struct Counts {
     /// The highest, whatever has become of it: a savepoint that is restored takes the row back, and no generation may come
     /// again.
     highest: u64,
-    /// The last that is in doubt: what is seen of the database need not be what it is when it is opened again. A commit that has
-    /// failed may be on the disk, and what was committed before this store was opened, or before it was to be as durable as it
-    /// is now, may not. A later one that succeeds settles it.
+    /// The last that is in doubt: what is seen of the database need not be what it is when it is opened again. A commit that
+    /// has failed may be on the disk, and what was committed before this store was opened, or before it was to be as durable as
+    /// it is now, may not. A later one that succeeds settles it.
     doubt: Option<u64>,
 }
 
