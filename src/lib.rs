@@ -154,10 +154,7 @@ pub use outcome::{Compute, Occupied, Operation};
 pub use reclaim::{Guard, LocalGuard, OwnedGuard};
 #[cfg(feature = "rayon")]
 pub use set::SetParIter;
-pub use set::{
-    HashSet, PinnedSet, PinnedSetOwned, SetClonedIter, SetDrain, SetExtractIf, SetIntoIter, SetIterWith,
-    SetRef,
-};
+pub use set::{HashSet, PinnedSet, PinnedSetOwned, SetDrain, SetExtractIf, SetIntoIter, SetIterWith, SetRef};
 pub use to_key::{ByToOwned, ToKey};
 
 /// The crate that `guard::FjallStore` is made of, in the version whose `Database` it takes: with the feature `fjall`.

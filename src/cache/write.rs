@@ -100,13 +100,18 @@ impl<K, V, S> Cache<K, V, S> {
         now: Nanos,
         out: &mut Departures<'_, K, V>,
     ) {
+        let (mut left, entries) = (0, locked.len());
         let (residents, state) = locked.parts();
         for found in (0..residents.buckets()).flat_map(|bucket| residents.occupied(bucket)) {
             let entry = residents.item(found);
             let cause = self.cause_now(entry, now, Cause::Explicit);
-            // SAFETY: its slot is emptied below, under the same lock; no code of the user's runs until then.
+            // SAFETY: once, under the lock, under which its slot is emptied below before any code of the user's runs; it is
+            // retired when `out` ends, with nothing locked.
             unsafe { self.departed(entry, cause, &mut state.keep.reserve, out) };
+            left += 1;
         }
+        // A cache has no overflow, which would be emptied as well.
+        debug_assert_eq!(left, entries);
         locked.clear();
         locked.state().keep.evictor.clear();
         self.publish_used(locked);

@@ -212,8 +212,8 @@ impl<S: Store> Shared<S, S::Error> {
         self.hot.clear();
     }
 
-    /// After that, too: no snapshot from before is to fit the store. None is written until there is another filter, so that
-    /// one is enough, however often somebody has.
+    /// Somebody may have written around the guard: no snapshot from before is to fit the store any more. None is written until
+    /// there is another filter, so that one new generation is enough, however often another scan was asked for.
     fn renew_generation(&self) -> Result<(), Error<S::Error>> {
         if self.again.lock().is_new_generation_due {
             self.store.renew_generation().map_err(Error::Store)?;

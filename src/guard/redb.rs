@@ -53,7 +53,7 @@ pub struct RedbStore {
 }
 
 /// Counts of generations that a store has given to its writes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Counts {
     /// The highest, whatever has become of it: a savepoint that is restored takes the row back, and no generation may come
     /// again.
@@ -67,6 +67,11 @@ struct Counts {
 impl Counts {
     fn new() -> Self {
         Counts { highest: 0, doubt: Some(0) }
+    }
+
+    /// All that was committed before may be less durable than it is to be.
+    fn doubt_all(&mut self) {
+        self.doubt = Some(self.highest);
     }
 
     /// A write with this count was committed.
@@ -266,10 +271,7 @@ impl RedbStore {
     #[must_use]
     pub fn durable(mut self, yes: bool) -> Self {
         self.durability = if yes { Durability::Immediate } else { Durability::None };
-        {
-            let mut counts = self.counts.lock();
-            counts.doubt = Some(counts.highest);
-        }
+        self.counts.lock().doubt_all();
         self
     }
 

@@ -194,7 +194,7 @@ impl<S: Store> Shared<S, S::Error> {
     }
 }
 
-/// Whether there is no file, an empty one, or one that begins as a snapshot does: any other is somebody's, perhaps the
+/// Fails unless there is no file, an empty one, or one that begins as a snapshot does: any other is somebody's, perhaps the
 /// database.
 fn may_be_replaced(file: &Path) -> io::Result<()> {
     let mut begin = Vec::new();

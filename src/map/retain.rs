@@ -4,12 +4,13 @@ use core::hash::{BuildHasher, Hash};
 use core::ptr::NonNull;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use bytemuck::Pod;
+
 use super::{InlineMap, Pinned};
 use crate::engine::{Directory, InSlot, Inline, Payload};
 use crate::entries::{Entry, RETIRED_AS_ONE, Slots, retire_all};
 use crate::plain;
 use crate::reclaim::{Guard, discard};
-use bytemuck::Pod;
 
 /// How many entries are removed with one lock: it costs next to nothing for each then, and nobody waits for long. As many as
 /// are retired as one.

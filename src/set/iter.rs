@@ -6,7 +6,7 @@ use core::iter::FusedIterator;
 
 use ahash::RandomState;
 
-use crate::map::{ClonedIter, Drain, ExtractIf, IntoIter, IterWith};
+use crate::map::{Drain, ExtractIf, IntoIter, IterWith};
 use crate::reclaim::{Guard, LocalGuard};
 
 /// Iterator over the values that it removes: from [`PinnedSet::drain`](super::PinnedSet::drain). `Send` and `Sync`,
@@ -34,34 +34,9 @@ impl<T, G: Guard> fmt::Debug for SetDrain<'_, T, G> {
     }
 }
 
-/// Iterator over clones of a set's values, which has its view with it: from
-/// [`PinnedSet::into_iter_cloned`](super::PinnedSet::into_iter_cloned). `Send` and `Sync`, if the view is.
-#[must_use = "iterators are lazy and do nothing unless consumed"]
-pub struct SetClonedIter<'s, T, S = RandomState, G = LocalGuard<'s>>(pub(super) ClonedIter<'s, T, (), S, G>);
-
-impl<T: Clone, S, G> Iterator for SetClonedIter<'_, T, S, G> {
-    type Item = T;
-
-    #[inline]
-    fn next(&mut self) -> Option<T> {
-        self.0.next().map(|(value, ())| value)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
-}
-
-impl<T: Clone, S, G> FusedIterator for SetClonedIter<'_, T, S, G> {}
-
-impl<T, S, G> fmt::Debug for SetClonedIter<'_, T, S, G> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SetClonedIter").finish_non_exhaustive()
-    }
-}
-
 /// Iterator over what a closure makes of a set's values, which has its view with it: from
-/// [`PinnedSet::into_iter_with`](super::PinnedSet::into_iter_with). `Send` and `Sync`, if view and closure are.
+/// [`PinnedSet::into_iter_with`](super::PinnedSet::into_iter_with) and
+/// [`into_iter_cloned`](super::PinnedSet::into_iter_cloned). `Send` and `Sync`, if view and closure are.
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct SetIterWith<'s, T, F, S = RandomState, G = LocalGuard<'s>>(
     pub(super) IterWith<'s, T, (), F, S, G>,

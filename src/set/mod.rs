@@ -20,7 +20,7 @@ mod serde;
 mod set_ref;
 
 pub use hash_set::HashSet;
-pub use iter::{SetClonedIter, SetDrain, SetExtractIf, SetIntoIter, SetIterWith};
+pub use iter::{SetDrain, SetExtractIf, SetIntoIter, SetIterWith};
 pub use pinned::{PinnedSet, PinnedSetOwned};
 #[cfg(feature = "rayon")]
 pub use rayon::SetParIter;

@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 use ahash::RandomState;
 use equivalent::Equivalent;
 
-use super::{SetClonedIter, SetDrain, SetIterWith, SetRef};
+use super::{SetDrain, SetIterWith, SetRef};
 use crate::entries::Entry;
 use crate::full::Full;
 use crate::map::{IterWith, Keys, Pinned, Ref};
@@ -90,11 +90,11 @@ impl<'s, T, S, G: Guard> PinnedSet<'s, T, S, G> {
     /// let tags = Tags(koel::HashSet::from(["red".to_string(), "blue".to_string()]));
     /// assert_eq!(tags.beginning('b').collect::<Vec<_>>(), ["blue"]);
     /// ```
-    pub fn into_iter_cloned(self) -> SetClonedIter<'s, T, S, G>
+    pub fn into_iter_cloned(self) -> SetIterWith<'s, T, fn(&T) -> T, S, G>
     where
         T: Clone,
     {
-        SetClonedIter(self.0.into_iter_cloned())
+        self.into_iter_with(T::clone)
     }
 
     /// Walks over what `f` makes of each value, as [`PinnedSet::iter`], and takes the view along, as

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use koel::{BytesError, CuckooFilter, FilterError, ScalableCuckooFilter};
 
@@ -168,7 +168,7 @@ fn a_link_stays_one_and_what_it_leads_to_is_replaced() {
 #[test]
 fn who_has_the_old_file_open_keeps_it() {
     let folder = tempfile::tempdir().unwrap();
-    let path: PathBuf = folder.path().join("filter");
+    let path = folder.path().join("filter");
     let (old, new) = (CuckooFilter::of(1000), CuckooFilter::of(10));
     old.save(&path).unwrap();
     let file = fs::File::open(&path).unwrap();

@@ -11,8 +11,8 @@ use koel::{
     Cause, Clock, Compute, Drain, Full, HashMap, HashMapKind, HashSet, InlineCache, InlineCacheBuilder,
     InlineCacheIter, InlineDrain, InlineIter, InlineKeys, InlineMap, InlineMapKind, InlineValues, IntoIter,
     Iter, Keys, LocalGuard, ManualClock, Occupied, Operation, OwnedGuard, Pinned, PinnedOwned, PinnedSet,
-    PinnedSetOwned, Policy, Refused, SetClonedIter, SetDrain, SetExtractIf, SetIntoIter, SetRef, Stats,
-    Values, ViewIter, Why,
+    PinnedSetOwned, Policy, Refused, SetDrain, SetExtractIf, SetIntoIter, SetRef, Stats, Values, ViewIter,
+    Why,
 };
 
 /// Does not compile unless the type implements all the traits.
@@ -67,9 +67,10 @@ assert_is_not!(PinnedSet<'static, u64>: Send);
 assert_is_not!(PinnedSetOwned<'static, Cell<u64>>: Send);
 assert_is_not!(SetDrain<'static, u64>: Send);
 assert_is_not!(SetIntoIter<Rc<u64>>: Send);
-assert_is!(SetClonedIter<'static, u64, koel::RandomState, OwnedGuard<'static>>: Send + Sync + Debug + UnwindSafe);
-assert_is!(SetClonedIter<'static, u64>: core::iter::FusedIterator);
-assert_is_not!(SetClonedIter<'static, u64>: Send);
+assert_is!(ClonedValues<OwnedGuard<'static>>: Send + Sync + Debug + UnwindSafe + core::iter::FusedIterator);
+assert_is_not!(ClonedValues<koel::LocalGuard<'static>>: Send);
+/// From `PinnedSet::into_iter_cloned`.
+type ClonedValues<G> = koel::SetIterWith<'static, u64, fn(&u64) -> u64, koel::RandomState, G>;
 type LookAtSet<F> = koel::SetIterWith<'static, u64, F, koel::RandomState, OwnedGuard<'static>>;
 assert_is!(LookAtSet<fn(&u64) -> bool>: Iterator<Item = bool> + core::iter::FusedIterator + Send + Sync + Debug);
 assert_is_not!(LookAtSet<Rc<u64>>: Send);
