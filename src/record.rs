@@ -36,8 +36,16 @@ pub(crate) struct SharedRecord {
     guards: AtomicU32,
 }
 
-/// Somebody waits for the guard to leave, and whoever leaves collects [C5]: the number of the collector for which that is.
-pub(crate) const AWAITED: u64 = u64::MAX << 32;
+/// Somebody waits for the guard to leave, and whoever leaves collects [C5]: the number of the collector for which that is, and
+/// [`Extent`].
+pub(crate) const AWAITED: u64 = NUMBER | FLUSHED | POSSIBLE | IN_ITS_OWN_WAY;
+const NUMBER: u64 = u64::MAX << 32;
+/// Who collects has to free [`Extent::All`].
+const FLUSHED: u64 = 32;
+/// And [`Extent::Possible`].
+const POSSIBLE: u64 = 128;
+/// Under the guard a bag was filled that has to wait for it.
+const IN_ITS_OWN_WAY: u64 = 64;
 /// The thread has come to its end, and its seat is given back by the last guard that leaves.
 pub(crate) const ENDED: u64 = 1;
 /// The light barrier of who leaves is to be completed.
@@ -49,6 +57,44 @@ pub(crate) const SHARES: u64 = 8;
 /// The guard has a record of its collector, for which this one stands.
 pub(crate) const LENT: u64 = 16;
 
+/// How much of what waits whoever follows a call frees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Extent {
+    /// A share. The rest is left to those who leave guards later.
+    Share,
+    /// All that it can. What another guard is in the way of, that one frees a share of: this one was held for long, and it is
+    /// most of all its own.
+    Possible,
+    /// All, or the guards that are in the way do so: it was flushed.
+    All,
+}
+
+impl Extent {
+    /// What a call says of it.
+    fn bits(self) -> u64 {
+        match self {
+            Extent::Share => 0,
+            Extent::Possible => POSSIBLE,
+            Extent::All => FLUSHED,
+        }
+    }
+
+    /// What is asked for of guards that are in the way of that.
+    pub(crate) fn of_others(self) -> Extent {
+        if self == Extent::All { self } else { Extent::Share }
+    }
+
+    /// What these calls ask for, if they say that a guard is awaited.
+    pub(crate) fn asked_for(calls: u64) -> Option<Extent> {
+        match calls {
+            _ if calls & NUMBER == 0 => None,
+            _ if calls & FLUSHED != 0 => Some(Extent::All),
+            _ if calls & POSSIBLE != 0 => Some(Extent::Possible),
+            _ => Some(Extent::Share),
+        }
+    }
+}
+
 /// Relaxed, all: the thread's own stores; `calls`, which others set, too, is ordered by the barriers [C5].
 impl Record {
     /// Whether there is no guard. Asked by the thread itself.
@@ -59,19 +105,28 @@ impl Record {
 
     /// From now on whoever leaves has this to do.
     pub(crate) fn call(&self, what: u64) {
-        debug_assert!(what & AWAITED == 0);
+        debug_assert!(what & NUMBER == 0);
         self.calls.fetch_or(what, Ordering::Relaxed);
     }
 
-    /// From now on whoever leaves collects, as the collector of this number asks for, whoever has asked before.
-    pub(crate) fn call_for(&self, number: u32) {
-        let called = |calls| Some(calls & !AWAITED | u64::from(number) << 32);
+    /// From now on whoever leaves collects, as the collector of this number asks for, whoever has asked before; all, or as much
+    /// as anybody has asked for.
+    pub(crate) fn call_for(&self, number: u32, extent: Extent) {
+        let called = |calls| Some(calls & !NUMBER | u64::from(number) << 32 | extent.bits());
         let _ = self.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, called);
+    }
+
+    /// The same, by whoever fills a bag under the guard itself, which is in the way. If that comes again, the guard is one that
+    /// is held for long: then [`Extent::Possible`].
+    pub(crate) fn call_itself_for(&self, number: u32) {
+        let is_again = self.calls.load(Ordering::Relaxed) & IN_ITS_OWN_WAY != 0;
+        self.call(IN_ITS_OWN_WAY);
+        self.call_for(number, if is_again { Extent::Possible } else { Extent::Share });
     }
 
     /// Whether a call for the collector of this number stands.
     pub(crate) fn is_called_for(&self, number: u32) -> bool {
-        self.calls.load(Ordering::Relaxed) & AWAITED == u64::from(number) << 32
+        self.calls.load(Ordering::Relaxed) & NUMBER == u64::from(number) << 32
     }
 
     /// Nobody has to do this any more. What there was to do.

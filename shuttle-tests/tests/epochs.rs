@@ -108,6 +108,30 @@ fn what_a_guard_leads_to_is_not_freed_and_all_is_in_the_end() {
     });
 }
 
+/// Without a flush: by as many guards as there are objects.
+#[test]
+fn what_is_left_to_who_leaves_is_freed_in_the_end() {
+    const EACH: usize = 4;
+    explore(500, || {
+        let cell = Cell::new(1 + 2 * EACH);
+        let retire = || {
+            for _ in 0..EACH {
+                cell.replace();
+                cell.reclaimer.seal();
+                cell.reclaimer.free_a_share();
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(retire);
+            scope.spawn(retire);
+            scope.spawn(|| look(&cell));
+        });
+        (0..2 * EACH).for_each(|_| drop(cell.reclaimer.enter()));
+        assert_eq!(cell.freed(), 2 * EACH);
+        assert!(!cell.follow().is_freed());
+    });
+}
+
 /// There is neither memory nor room for what is retired under guards that live on: it waits all the same, and not in vain.
 #[test]
 fn what_is_retired_without_memory_is_not_freed_early_and_all_is_in_the_end() {

@@ -90,7 +90,9 @@ use crate::hash::Digest;
 /// A removed or replaced entry is dropped later, key and value: not before every pin that is older than the removal has ended,
 /// and then together with others, in batches. So those that were removed last wait until more are removed,
 /// [`HashMap::flush`] is called, or the map is dropped. A pin that is held for long holds up all that is removed meanwhile:
-/// [`Stats::waiting`] counts it.
+/// [`Stats::waiting`] counts it. Of what other threads have removed, a call or a pin that ends drops some hundred entries, and
+/// leaves the rest to others, however much it is, unless it flushes, was in the way of a flush, or was held while it removed
+/// much itself.
 ///
 /// So the removal of a `Sender` or of a lock's guard does not close or unlock it. Call `flush` after it; or keep what must end
 /// at once, a lock, a file, a gigabyte, in a `Mutex<Option<_>>` or an `Arc`, and take it out of that yourself. With the map to

@@ -135,6 +135,14 @@ impl Bags {
         old.map_or_else(Bag::new, |(_, old)| old)
     }
 
+    /// Whether there is something that is old enough at this epoch.
+    pub(super) fn has_old(&self, epoch: Epoch) -> bool {
+        match self.sealed.front() {
+            Some(&(sealed, _)) => epoch.since(sealed) >= AGE,
+            None => self.is_closed && epoch.since(self.closed) >= AGE,
+        }
+    }
+
     /// Takes the open bag, if it was closed and is old enough.
     fn take_closed(&mut self, epoch: Epoch) -> Bag {
         if !self.is_closed || epoch.since(self.closed) < AGE {
@@ -162,6 +170,11 @@ impl Bags {
     /// Whether some bags are sealed, or one is closed.
     pub(super) fn has_sealed(&self) -> bool {
         !self.sealed.is_empty() || self.is_closed
+    }
+
+    /// How many bags are sealed.
+    pub(super) fn sealed(&self) -> usize {
+        self.sealed.len()
     }
 
     /// How many objects there are. Looks at each bag.

@@ -1,11 +1,13 @@
 //! What was retired: it is gathered in bags, and these are freed when no guard is left that may lead to it [C2], [C5].
 
 use super::bags::{AGE, Bag, Bags, Pile, Retired, free_all, is_deep};
-use super::epochs::{BAGS, Collector};
+use super::epochs::{BAGS, Collector, Older};
 use super::postponed;
+use super::stamp::Stamp;
 use super::stranded::Link;
+use crate::record::{Extent, Record};
 use crate::sync::Mutex;
-use crate::sync::Ordering::{Acquire, Relaxed};
+use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::{reentry, seats};
 
 /// Objects that are freed when one is retired: no thread is kept from its own business for long.
@@ -22,12 +24,12 @@ const FREED_WITH_CARE: usize = 4;
 const LOOKS_AROUND: usize = 8;
 
 impl Collector {
-    /// Frees `retired` when no guard older than now lives [C2].
+    /// Frees `retired` when no guard older than now lives [C2]; by whoever's guard has this record.
     ///
     /// # Safety
     ///
     /// As [`Guard::retire`](super::Guard::retire).
-    pub(super) unsafe fn retire(&self, retired: Retired, link: Link) {
+    pub(super) unsafe fn retire(&self, retired: Retired, link: Link, record: &Record) {
         let bags = &self.bags[seats::number() % BAGS];
         // In a closure under some map's lock what is freed is freed all at once, seldom.
         let is_careful = is_deep() || reentry::holds_a_lock();
@@ -51,7 +53,7 @@ impl Collector {
             free_all(old);
         }
         if let Some(pile) = sealed.filter(|_| !is_deep()) {
-            self.collect(bags, pile, is_careful);
+            self.collect(bags, pile, record, is_careful);
         }
     }
 
@@ -117,21 +119,21 @@ impl Collector {
         }
     }
 
-    /// By whoever has just sealed a bag: advances if it is time, and frees some bags.
-    fn collect(&self, bags: &Mutex<Bags>, Pile { len, oldest, seals }: Pile, is_careful: bool) {
+    /// By whoever has just sealed a bag, under the guard of this record: advances if it is time, and frees some bags.
+    fn collect(
+        &self,
+        bags: &Mutex<Bags>,
+        Pile { len, oldest, seals }: Pile,
+        record: &Record,
+        is_careful: bool,
+    ) {
         let is_crowded = self.crowd.is_too_much(len, self.size);
         // Whoever finds that the oldest is free to go needs no barrier for that.
         let is_stuck = is_crowded && self.stamp(Relaxed).epoch().since(oldest) < AGE;
         if is_stuck || self.pace.is_due() {
             let older = self.advance().err().flatten();
-            // Maybe nobody retires any more once it has left.
-            if is_stuck && older.is_some_and(|older| !older.is_awaited() && !self.await_leaving(&older)) {
-                if is_careful {
-                    // All that waits is too much to free under some map's lock.
-                    self.postpone();
-                } else {
-                    self.collect_all();
-                }
+            if let Some(older) = older.filter(|_| is_stuck) {
+                self.leave_to(&older, record, is_careful);
             }
         }
         if !is_careful {
@@ -148,6 +150,22 @@ impl Collector {
         if looks_at_each || seals % LOOKS_AROUND == 0 {
             let turn = if looks_at_each { seals } else { seals / LOOKS_AROUND };
             self.free_forsaken(&self.bags[turn % BAGS], most);
+        }
+    }
+
+    /// Lets a guard that is in the way go on with it: maybe nobody retires any more once it has left. By whoever has just
+    /// sealed a bag under the guard of this record.
+    fn leave_to(&self, older: &Older<'_>, record: &Record, is_careful: bool) {
+        if older.is_of(record) {
+            // Nobody else has it who might not see this.
+            record.call_itself_for(self.number());
+        } else if older.is_awaited() || self.await_leaving(older, Extent::Share) {
+            // It will.
+        } else if is_careful {
+            // What waits may be too much to free under some map's lock.
+            self.postpone(Extent::Share);
+        } else {
+            self.follow(Extent::Share);
         }
     }
 
@@ -194,12 +212,23 @@ impl Collector {
 
     /// Frees what was retired until now, or lets the last one do it who could still look at it [C5]: false.
     pub(crate) fn flush(&self) -> bool {
+        self.flush_as(Extent::All)
+    }
+
+    /// The same, but for what a guard is in the way of: of that it frees a share, as where too much waits. False: there is
+    /// some.
+    #[cfg_attr(loom, allow(dead_code, reason = "the tables have the stand-in's"))]
+    pub(crate) fn flush_what_it_can(&self) -> bool {
+        self.flush_as(Extent::Possible)
+    }
+
+    fn flush_as(&self, extent: Extent) -> bool {
         self.seal_all();
         if is_deep() {
             // Whoever frees further out goes on with it. A thread without records cannot be told; then the next flush does.
-            self.postpone();
+            self.postpone(extent);
         }
-        self.collect_all();
+        self.follow(extent);
         !self.has_sealed()
     }
 
@@ -212,41 +241,91 @@ impl Collector {
         }
     }
 
-    /// Advances as far as that takes, and frees; again, if what was freed has asked for it deep in destructors. False: the
-    /// kernel has refused, and nobody will go on with it.
-    pub(super) fn collect_all(&self) -> bool {
+    /// Advances as far as that takes, and frees, as a call asks for; again, if what was freed has asked for it deep in
+    /// destructors. False: the kernel has refused, and nobody will go on with it.
+    pub(super) fn follow(&self, mut extent: Extent) -> bool {
         if is_deep() {
             return true;
         }
         loop {
-            let passed = self.collect_once();
-            if !passed || !postponed::take(self.number()) {
-                return passed;
+            let passed = self.follow_once(extent);
+            match postponed::take(self.number()) {
+                Some(next) if passed => extent = next,
+                _ => return passed,
             }
         }
     }
 
-    fn collect_once(&self) -> bool {
+    fn follow_once(&self, extent: Extent) -> bool {
         let mut refused = false;
         let mut advances = 0;
         while advances < AGE && self.has_sealed() {
             match self.advance() {
                 Ok(()) => advances += 1,
-                Err(Some(older)) if !self.await_leaving(&older) => {}
+                Err(Some(older)) if !self.await_leaving(&older, extent.of_others()) => {}
                 Err(older) => {
                     refused = older.is_none();
                     break;
                 }
             }
         }
-        self.free();
+        match extent {
+            Extent::All | Extent::Possible => self.free(),
+            Extent::Share => {
+                // Acquire: as in `take_old`.
+                self.owe(self.stamp(Acquire));
+                self.pay();
+                self.free_stranded();
+            }
+        }
         !refused
     }
 
     /// Frees what is old enough already.
     pub(super) fn free(&self) {
-        self.bags.iter().for_each(|bags| self.free_old(bags, usize::MAX));
+        for bags in &self.bags {
+            // Not what others seal meanwhile.
+            let sealed = bags.lock().sealed();
+            // And one that was closed.
+            self.free_old(bags, sealed.max(1));
+        }
         self.free_stranded();
+    }
+
+    /// Leaves what is old enough at this epoch to those who leave guards.
+    fn owe(&self, now: Stamp) {
+        let later = |owed| {
+            let owed = Stamp::from_bits(owed);
+            let is_more = owed == Stamp::NONE || now.epoch().since(owed.epoch()) > 0;
+            is_more.then_some(now.bits())
+        };
+        // Release: pairs with the exchange in `pay`: who frees by that epoch has seen that it came.
+        let _ = self.told.owed.fetch_update(Release, Relaxed, later);
+    }
+
+    /// Frees a bag of what is left to those who leave guards, and leaves the rest to the next one.
+    pub(super) fn pay(&self) {
+        // Acquire: pairs with the exchange in `owe`. First: who leaves more from now on is not overlooked.
+        let owed = Stamp::from_bits(self.told.owed.swap(Stamp::NONE.bits(), Acquire));
+        if owed == Stamp::NONE {
+            return;
+        }
+        let first = seats::number();
+        let lists = (0..BAGS).map(|n| &self.bags[(first + n) % BAGS]);
+        let mut old = Bag::new();
+        for bags in lists {
+            let mut bags = bags.lock();
+            if old.is_empty() {
+                old = bags.take_old(owed.epoch(), usize::MAX, &self.crowd);
+            }
+            if bags.has_old(owed.epoch()) {
+                drop(bags);
+                self.owe(owed);
+                break;
+            }
+        }
+        // Unlocked: destructors may retire.
+        free_all(old);
     }
 
     /// From now on there is no memory.

@@ -14,7 +14,7 @@ use super::pace::{LONGEST, Pace, REST};
 use super::postponed;
 use super::stamp::Stamp;
 use super::stranded::Stranded;
-use crate::record::{AWAITED, ENDED, LENT, POSTPONED, Record, SHARES};
+use crate::record::{AWAITED, ENDED, Extent, LENT, POSTPONED, Record, SHARES};
 use crate::sync::Ordering::{self, Acquire, Relaxed, Release};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, SCHEDULED, global, step};
 use crate::{reentry, seats};
@@ -27,8 +27,7 @@ pub(super) const MANY: usize = 32;
 /// What retired memory belongs to: one for each map.
 #[derive(Debug)]
 pub(crate) struct Collector {
-    /// Which one it is, and its epoch: a [`Stamp`].
-    stamp: CachePadded<AtomicU64>,
+    pub(super) told: CachePadded<Told>,
     pub(super) barrier: Barrier,
     pub(super) pace: CachePadded<Pace>,
     /// Records of guards that are not bound to a thread, or whose thread has none left for them.
@@ -46,6 +45,16 @@ pub(crate) struct Collector {
     pub(super) crowd: CachePadded<Crowd>,
 }
 
+/// What every guard looks at.
+#[derive(Debug)]
+pub(super) struct Told {
+    /// Which collector it is, and its epoch: a [`Stamp`].
+    stamp: AtomicU64,
+    /// 0; or the stamp at which more was old enough to be freed than whoever was called for it had to free: who leaves a guard
+    /// frees some of it, until all is [C5].
+    pub(super) owed: AtomicU64,
+}
+
 global! {
     /// How many collectors have been made.
     static MADE: AtomicU64 = AtomicU64::new(0);
@@ -59,6 +68,11 @@ pub(super) struct Older<'c> {
 }
 
 impl Older<'_> {
+    /// Whether it has this record.
+    pub(super) fn is_of(&self, record: &Record) -> bool {
+        core::ptr::eq(self.record, record)
+    }
+
     /// Whether somebody waits for it to leave.
     pub(super) fn is_awaited(&self) -> bool {
         self.record.calls.load(Relaxed) & AWAITED != 0
@@ -75,7 +89,10 @@ impl Collector {
     /// The same, at this pace.
     pub(super) fn at(pace: Pace, soon: bool, room: Option<Room>) -> Self {
         Collector {
-            stamp: CachePadded::new(AtomicU64::new(Stamp::first(MADE.fetch_add(1, Relaxed)).bits())),
+            told: CachePadded::new(Told {
+                stamp: AtomicU64::new(Stamp::first(MADE.fetch_add(1, Relaxed)).bits()),
+                owed: AtomicU64::new(Stamp::NONE.bits()),
+            }),
             barrier: Barrier::new(),
             pace: CachePadded::new(pace),
             owned: OwnedRecords::default(),
@@ -89,7 +106,14 @@ impl Collector {
     }
 
     pub(super) fn stamp(&self, ordering: Ordering) -> Stamp {
-        Stamp::from_bits(self.stamp.load(ordering))
+        Stamp::from_bits(self.told.stamp.load(ordering))
+    }
+
+    /// What is left to those who leave guards; 0: nothing.
+    #[inline(always)]
+    fn owed(&self) -> u64 {
+        // Relaxed: who sees it too late has others behind him.
+        self.told.owed.load(Relaxed)
     }
 
     /// What tells it from others.
@@ -104,7 +128,7 @@ impl Collector {
     pub(super) fn announce(&self, record: &Record) {
         // Acquire: pairs with the exchange in `advance`: what its barrier saw unlinked, we do not find. The light barrier below
         // is no substitute: one heavy barrier reaches us sooner than whoever unlinks.
-        let stamp = self.stamp.load(Acquire);
+        let stamp = self.told.stamp.load(Acquire);
         step();
         // Release: pairs with the load in `older_guard`: who sees it has seen the guards before leave, of whichever collector,
         // and what they read.
@@ -121,7 +145,7 @@ impl Collector {
         step();
         // Pairs with the heavy one in `await_leaving`.
         Barrier::light();
-        if record.calls.load(Relaxed) != 0 {
+        if record.calls.load(Relaxed) | self.owed() != 0 {
             self.leave_on_call(record);
         }
     }
@@ -138,8 +162,8 @@ impl Collector {
         self.barrier.complete_light();
         // Not in a closure under the lock of some map: who only reads there does not expect that others' destructors run.
         if is_deep() || reentry::holds_a_lock() {
-            let is_awaited = record.calls.load(Relaxed) & AWAITED != 0;
-            if is_awaited && self.postpone() {
+            let extent = Extent::asked_for(record.calls.load(Relaxed));
+            if extent.is_some_and(|extent| self.postpone(extent)) {
                 record.uncall(AWAITED);
             }
             if record.calls.load(Relaxed) & ENDED != 0 {
@@ -152,9 +176,11 @@ impl Collector {
             // First: what is freed may enter guards.
             seats::left_late(record);
         }
-        let was_postponed = calls & POSTPONED != 0 && postponed::is_to_follow(self.number());
-        if (calls & AWAITED != 0 || was_postponed) && !self.collect_all() {
-            record.call_for(self.number());
+        let postponed = if calls & POSTPONED != 0 { postponed::to_follow(self.number()) } else { None };
+        match Extent::asked_for(calls).max(postponed) {
+            Some(extent) if !self.follow(extent) => record.call_for(self.number(), extent),
+            Some(_) => {}
+            None => self.pay(),
         }
     }
 
@@ -163,15 +189,16 @@ impl Collector {
     #[inline(never)]
     fn follow_in(&self, owned: &OwnedRecord) {
         // What tells of it is in the thread's own records.
-        if postponed::is_any() && postponed::is_to_follow(self.number()) {
-            owned.record.call_for(self.number());
+        let postponed = if postponed::is_any() { postponed::to_follow(self.number()) } else { None };
+        if let Some(extent) = postponed {
+            owned.record.call_for(self.number(), extent);
         }
     }
 
     /// Has this thread follow a call when its next guard leaves [C5]; false, if it has no records that could tell.
-    pub(super) fn postpone(&self) -> bool {
+    pub(super) fn postpone(&self, extent: Extent) -> bool {
         self.has_postponed.store(true, Relaxed);
-        postponed::postpone(self.number())
+        postponed::postpone(self.number(), extent)
     }
 
     /// A guard has gone that shared a record, of which this is the proxy.
@@ -217,7 +244,7 @@ impl Collector {
             self.older_guard(now)
         })?;
         // Release: pairs with the loads of whoever frees, and enters, in the next epoch. Somebody else may have been faster.
-        let _ = self.stamp.compare_exchange(now.bits(), now.next().bits(), Release, Relaxed);
+        let _ = self.told.stamp.compare_exchange(now.bits(), now.next().bits(), Release, Relaxed);
         Ok(())
     }
 
@@ -236,9 +263,9 @@ impl Collector {
     }
 
     /// Whether a guard lives on, and will collect when it leaves.
-    pub(super) fn await_leaving(&self, Older { record, entered }: &Older<'_>) -> bool {
+    pub(super) fn await_leaving(&self, Older { record, entered }: &Older<'_>, extent: Extent) -> bool {
         step();
-        record.call_for(self.number());
+        record.call_for(self.number(), extent);
         step();
         // Pairs with the light one in `leave`: either that has been seen here, or it will see that it is awaited.
         // If the kernel refuses, it may have been seen or not. It counts as living on: to try again might be to wait for

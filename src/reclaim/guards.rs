@@ -146,15 +146,18 @@ impl Guard for LocalGuard<'_> {
     #[inline]
     unsafe fn retire<T: Retire>(&self, this: *mut T) {
         // SAFETY: the caller's.
-        unsafe { self.collector.retire(Retired { this: this.cast(), free: free::<T> }, link::<T>) };
+        unsafe {
+            self.collector.retire(Retired { this: this.cast(), free: free::<T> }, link::<T>, self.record)
+        };
     }
 }
 
 impl Guard for OwnedGuard<'_> {
     #[inline]
     unsafe fn retire<T: Retire>(&self, this: *mut T) {
+        let retired = Retired { this: this.cast(), free: free::<T> };
         // SAFETY: the caller's.
-        unsafe { self.collector.retire(Retired { this: this.cast(), free: free::<T> }, link::<T>) };
+        unsafe { self.collector.retire(retired, link::<T>, &self.owned.record) };
     }
 }
 

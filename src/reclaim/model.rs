@@ -5,6 +5,7 @@ use core::cell::UnsafeCell;
 use super::epochs::Collector;
 use super::guards::{LocalGuard, OwnedGuard};
 use super::{Guard, Retire};
+use crate::record::Extent;
 use crate::sync::Watch;
 
 /// A collector of [`Watched`].
@@ -88,6 +89,16 @@ impl Reclaimer {
     /// Frees what it may.
     pub fn flush(&self) {
         self.0.flush();
+    }
+
+    /// Frees a bag, as a guard does that was in the way, and leaves the rest to who leaves guards.
+    pub fn free_a_share(&self) {
+        self.0.follow(Extent::Share);
+    }
+
+    /// Frees a bag of what was left, as whoever leaves a guard.
+    pub fn free_what_is_left(&self) {
+        self.0.pay();
     }
 
     /// Notes the epoch of what was retired.

@@ -4,7 +4,7 @@
 
 use core::cell::Cell;
 
-use crate::record::POSTPONED;
+use crate::record::{Extent, POSTPONED};
 use crate::seats;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{per_thread, with_mine};
@@ -15,30 +15,30 @@ const MOST: usize = 4;
 const PATIENCE: u32 = 100;
 
 struct Mine {
-    /// Numbers of collectors; 0 is nobody's.
-    collectors: [Cell<u32>; MOST],
+    /// Numbers of collectors, and how much they have free; 0 is nobody's.
+    collectors: [Cell<(u32, Extent)>; MOST],
     /// Where the next is noted if none is free.
     next: Cell<usize>,
     patience: Cell<u32>,
 }
 
+const NOBODY: (u32, Extent) = (0, Extent::Share);
+
 per_thread! {
     static MINE: Mine = Mine {
-        collectors: [const { Cell::new(0) }; MOST],
+        collectors: [const { Cell::new(NOBODY) }; MOST],
         next: Cell::new(0),
         patience: Cell::new(0),
     };
 }
 
-/// Whoever leaves next on this thread asks [`is_to_follow`]. False: the thread has no records that could tell.
-pub(super) fn postpone(collector: u32) -> bool {
+/// Whoever leaves next on this thread asks [`to_follow`]. False: the thread has no records that could tell.
+pub(super) fn postpone(collector: u32, extent: Extent) -> bool {
     let Some(records) = seats::my_records_if_any() else { return false };
     with_mine(&MINE, |mine| {
-        let is_noted = mine.collectors.iter().any(|noted| noted.get() == collector);
-        if !is_noted {
-            let free = mine.collectors.iter().find(|noted| noted.get() == 0);
-            free.unwrap_or_else(|| mine.next_in_turn()).set(collector);
-        }
+        let noted = mine.of(collector).or_else(|| mine.of(NOBODY.0)).unwrap_or_else(|| mine.next_in_turn());
+        let before = if noted.get().0 == collector { noted.get().1 } else { Extent::Share };
+        noted.set((collector, extent.max(before)));
         mine.patience.set(PATIENCE);
     });
     records.iter().for_each(|record| record.call(POSTPONED));
@@ -47,16 +47,20 @@ pub(super) fn postpone(collector: u32) -> bool {
 
 impl Mine {
     /// Whose call is forgotten where there is no room for another.
-    fn next_in_turn(&self) -> &Cell<u32> {
+    fn next_in_turn(&self) -> &Cell<(u32, Extent)> {
         let next = self.next.get();
         self.next.set((next + 1) % MOST);
         &self.collectors[next]
     }
 
-    /// Whether a call of this collector was noted, which is forgotten.
-    fn take(&self, collector: u32) -> bool {
-        let noted = self.collectors.iter().find(|noted| noted.get() == collector);
-        noted.is_some_and(|noted| noted.replace(0) == collector)
+    /// Where a call of this collector is noted.
+    fn of(&self, collector: u32) -> Option<&Cell<(u32, Extent)>> {
+        self.collectors.iter().find(|noted| noted.get().0 == collector)
+    }
+
+    /// What a call of this collector asked for that was noted, and is forgotten.
+    fn take(&self, collector: u32) -> Option<Extent> {
+        self.of(collector).map(|noted| noted.replace(NOBODY).1)
     }
 }
 
@@ -67,26 +71,26 @@ pub(super) fn is_any() -> bool {
     seats::my_records_if_any().is_some_and(|mine| mine.first().calls.load(Relaxed) & POSTPONED != 0)
 }
 
-/// Whether a call of this collector was postponed. It is to be followed then.
-pub(super) fn take(collector: u32) -> bool {
+/// What a call of this collector asked for that was postponed. It is to be followed then.
+pub(super) fn take(collector: u32) -> Option<Extent> {
     with_mine(&MINE, |mine| mine.take(collector))
 }
 
 /// The same, when a guard of the collector leaves.
 #[cold]
-pub(super) fn is_to_follow(collector: u32) -> bool {
+pub(super) fn to_follow(collector: u32) -> Option<Extent> {
     with_mine(&MINE, |mine| {
-        let is_noted = mine.take(collector);
+        let noted = mine.take(collector);
         mine.patience.set(mine.patience.get().saturating_sub(1));
         if mine.patience.get() == 0 {
-            mine.collectors.iter().for_each(|noted| noted.set(0));
+            mine.collectors.iter().for_each(|noted| noted.set(NOBODY));
         }
-        if mine.collectors.iter().all(|noted| noted.get() == 0) {
+        if mine.collectors.iter().all(|noted| noted.get() == NOBODY) {
             for record in seats::my_records_if_any().into_iter().flat_map(|records| records.iter()) {
                 record.uncall(POSTPONED);
             }
         }
-        is_noted
+        noted
     })
 }
 
@@ -109,11 +113,14 @@ mod tests {
     #[test]
     fn calls_are_followed_by_their_own_collectors_once() {
         on_a_new_thread(|| {
-            assert!(!postpone(7), "this thread has no records yet");
+            assert!(!postpone(7, Extent::All), "this thread has no records yet");
             assert!(!are_called());
-            assert!(postpone(7) && postpone(8) && postpone(7) && are_called());
-            assert!(!is_to_follow(9) && is_to_follow(7) && !is_to_follow(7) && are_called());
-            assert!(is_to_follow(8) && !are_called());
+            assert!(postpone(7, Extent::Share) && postpone(8, Extent::Share) && postpone(7, Extent::Share));
+            assert!(are_called());
+            assert_eq!([9, 7, 7].map(to_follow), [None, Some(Extent::Share), None]);
+            assert!(are_called());
+            assert_eq!(to_follow(8), Some(Extent::Share));
+            assert!(!are_called());
         });
     }
 
@@ -122,11 +129,11 @@ mod tests {
         on_a_new_thread(|| {
             seats::my_records();
             for collector in 1..=5 {
-                assert!(postpone(collector));
+                assert!(postpone(collector, Extent::All));
             }
-            assert!(!is_to_follow(1) && is_to_follow(2) && is_to_follow(5));
-            assert_eq!((0..PATIENCE).filter(|_| are_called() && is_to_follow(6)).count(), 0);
-            assert!(!are_called() && !is_to_follow(3));
+            assert_eq!([1, 2, 5].map(to_follow), [None, Some(Extent::All), Some(Extent::All)]);
+            assert_eq!((0..PATIENCE).filter(|_| are_called() && to_follow(6).is_some()).count(), 0);
+            assert!(!are_called() && to_follow(3).is_none());
         });
     }
 
@@ -134,9 +141,21 @@ mod tests {
     fn nothing_is_forgotten_while_there_is_room() {
         on_a_new_thread(|| {
             seats::my_records();
-            assert!((1..=4).all(postpone) && is_to_follow(2) && is_to_follow(3));
-            assert!(postpone(5) && postpone(6));
-            assert!([1, 4, 5, 6].into_iter().all(is_to_follow) && !are_called());
+            let note = |collector| postpone(collector, Extent::All);
+            assert!((1..=4).all(note) && [2, 3].into_iter().all(|noted| to_follow(noted).is_some()));
+            assert!(note(5) && note(6));
+            assert!([1, 4, 5, 6].into_iter().all(|noted| to_follow(noted).is_some()) && !are_called());
+        });
+    }
+
+    /// In either order.
+    #[test]
+    fn all_is_freed_if_any_of_several_calls_has_asked_for_it() {
+        on_a_new_thread(|| {
+            seats::my_records();
+            assert!(postpone(1, Extent::Share) && postpone(1, Extent::All));
+            assert!(postpone(2, Extent::All) && postpone(2, Extent::Share) && postpone(3, Extent::Share));
+            assert_eq!([1, 2, 3].map(to_follow), [Some(Extent::All), Some(Extent::All), Some(Extent::Share)]);
         });
     }
 }

@@ -13,6 +13,9 @@ pub(super) struct Stamp(u64);
 pub(super) struct Epoch(u32);
 
 impl Stamp {
+    /// No collector's.
+    pub(super) const NONE: Stamp = Stamp(0);
+
     /// The first epoch of the collector that is made as number `n`, from 0.
     pub(super) fn first(n: u64) -> Self {
         // Not 0.

@@ -1,0 +1,93 @@
+//! What is left to those who leave guards [C5]: they free it, none of it early, and all in the end.
+#![cfg(loom)]
+
+use std::sync::Arc;
+
+use koel::model::{Reclaimer, Watched};
+use loom::sync::Notify;
+use loom::thread;
+use loom_tests::{Cell, scene};
+
+/// A collector, and what it is to free.
+struct Heap<const N: usize> {
+    reclaimer: Reclaimer,
+    objects: [Watched; N],
+}
+
+impl<const N: usize> Heap<N> {
+    #[expect(clippy::arc_with_non_send_sync, reason = "loom runs its threads on one thread of the system")]
+    fn new() -> Arc<Self> {
+        Arc::new(Heap { reclaimer: Reclaimer::new(), objects: core::array::from_fn(|_| Watched::default()) })
+    }
+
+    /// Retires one, in a bag of its own.
+    fn retire(&self, index: usize) {
+        // SAFETY: nothing leads to it; once.
+        unsafe { self.reclaimer.retire(std::ptr::from_ref(&self.objects[index]).cast_mut()) };
+        self.reclaimer.seal();
+    }
+
+    fn freed(&self) -> usize {
+        self.objects.iter().filter(|object| object.is_freed()).count()
+    }
+
+    /// As many guards leave as there are objects.
+    fn leave_often(&self) {
+        (0..N).for_each(|_| drop(self.reclaimer.enter()));
+        assert_eq!(self.freed(), N, "some are left for good");
+    }
+}
+
+/// Whoever frees what another has left knows as little of the guards as that one has told; who has looked at them is a third.
+#[test]
+fn what_is_left_to_others_is_not_freed_early() {
+    scene(1, || {
+        let cell = Cell::new();
+        let [is_unlinked, is_in_the_way] = core::array::from_fn(|_| Arc::new(Notify::new()));
+        let leaver = {
+            let (is_unlinked, is_in_the_way) = (Arc::clone(&is_unlinked), Arc::clone(&is_in_the_way));
+            cell.spawn(move |cell| {
+                cell.unlink();
+                cell.reclaimer.seal();
+                is_unlinked.notify();
+                is_in_the_way.wait();
+                cell.reclaimer.free_a_share();
+            })
+        };
+        // It has left before, and passed its barrier. It waits for nobody, who would show it something: it comes when the
+        // others wait, or where one of them is interrupted.
+        let payer = cell.spawn(|cell| cell.reclaimer.free_what_is_left());
+        let reader = cell.reclaimer.enter();
+        cell.read();
+        is_unlinked.wait();
+        drop(reader);
+        (0..3).for_each(|_| _ = cell.reclaimer.advance());
+        // In the way of what is left: nobody looks at the guards again.
+        let another = cell.reclaimer.enter();
+        is_in_the_way.notify();
+        leaver.join().unwrap();
+        payer.join().unwrap();
+        drop(another);
+    });
+}
+
+/// Two take what is left at a time, and one leaves more meanwhile.
+#[test]
+fn what_is_left_to_others_is_freed_whoever_else_leaves_something() {
+    loom::model(|| {
+        let heap = Heap::<4>::new();
+        (0..3).for_each(|index| heap.retire(index));
+        heap.reclaimer.free_a_share();
+        assert_eq!(heap.freed(), 1);
+        let payer = {
+            let heap = Arc::clone(&heap);
+            thread::spawn(move || heap.reclaimer.free_what_is_left())
+        };
+        // As above.
+        thread::yield_now();
+        heap.retire(3);
+        heap.reclaimer.free_a_share();
+        payer.join().unwrap();
+        heap.leave_often();
+    });
+}
