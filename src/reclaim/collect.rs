@@ -7,7 +7,7 @@ use super::stamp::Stamp;
 use super::stranded::Link;
 use crate::record::{Extent, Record};
 use crate::sync::Mutex;
-use crate::sync::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::{reentry, seats};
 
 /// Objects that are freed when one is retired: no thread is kept from its own business for long.
@@ -272,8 +272,8 @@ impl Collector {
         match extent {
             Extent::All | Extent::Possible => self.free(),
             Extent::Share => {
-                // Acquire: as in `take_old`.
-                self.owe(self.stamp(Acquire));
+                // Relaxed: how old a bag is, whoever frees it looks at again.
+                self.owe(self.stamp(Relaxed));
                 self.pay();
                 self.free_stranded();
             }
@@ -299,14 +299,14 @@ impl Collector {
             let is_more = owed == Stamp::NONE || now.epoch().since(owed.epoch()) > 0;
             is_more.then_some(now.bits())
         };
-        // Release: pairs with the exchange in `pay`: who frees by that epoch has seen that it came.
-        let _ = self.told.owed.fetch_update(Release, Relaxed, later);
+        // Relaxed, as in `pay`: who takes it has each list's lock after us, if we had that before; see [C5].
+        let _ = self.told.owed.fetch_update(Relaxed, Relaxed, later);
     }
 
     /// Frees a bag of what is left to those who leave guards, and leaves the rest to the next one.
     pub(super) fn pay(&self) {
-        // Acquire: pairs with the exchange in `owe`. First: who leaves more from now on is not overlooked.
-        let owed = Stamp::from_bits(self.told.owed.swap(Stamp::NONE.bits(), Acquire));
+        // First: who leaves more from now on is not overlooked.
+        let owed = Stamp::from_bits(self.told.owed.swap(Stamp::NONE.bits(), Relaxed));
         if owed == Stamp::NONE {
             return;
         }
@@ -316,8 +316,9 @@ impl Collector {
         for bags in lists {
             let mut bags = bags.lock();
             if old.is_empty() {
-                old = bags.take_old(owed.epoch(), usize::MAX, &self.crowd);
+                old = self.take_old(&mut bags, usize::MAX);
             }
+            // Also if this thread has not seen yet that they are as old.
             if bags.has_old(owed.epoch()) {
                 drop(bags);
                 self.owe(owed);
