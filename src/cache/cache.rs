@@ -51,12 +51,12 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 /// * What has left is dropped a little later, by further calls of any kind, look-ups and the ends of views among them, on any
 ///   thread, or by [`Cache::flush`]: [how much may wait, and what a `Drop` must not
 ///   do](crate::HashMap#when-values-are-dropped). However much `clear`, `retain` or `set_capacity` have taken out on another
-///   thread, a call drops some hundred of them, unless it flushes, was in the way of `flush`, or finds by a weigher that too
-///   much waits. With a weigher that may be an eighth of the bound, or 65,536 if that is more, and for each thread a sixteenth
-///   of that besides, and what its last call has sent away, which may be much where one heavy entry takes the place of many;
-///   writes under some map's lock do not count, and while the system has stopped a thread in the midst of a call more may wait.
-///   Where values are large, give it a weigher: of caches for a hundred values of a mebibyte eight threads on two busy
-///   processors had up to 250 alive with one, and 700 without.
+///   thread, a call drops some hundred of them, unless it flushes, or was in the way of a flush. With a weigher a write flushes
+///   where too much waits: it may be an eighth of the bound, or 65,536 if that is more, and for each thread a sixteenth of that
+///   besides, and what its last call has sent away, which may be much where one heavy entry takes the place of many; writes
+///   under some map's lock do not count, and while the system has stopped a thread in the midst of a call more may wait. Where
+///   values are large, give it a weigher: of caches for a hundred values of a mebibyte eight threads on two busy processors had
+///   up to 250 alive with one, and 700 without.
 ///
 /// From MemC3 (Fan, Andersen and Kaminsky, NSDI 2013): the table, and its CLOCK with the recency beside the tag
 /// (section 3.4), which is [`Policy::Clock`]. The default policy is [`Policy::Adaptive`]; [`Policy::Local`] reads
@@ -278,7 +278,7 @@ impl<K, V, S> Cache<K, V, S> {
         self.weigher.is_none()
             || reentry::holds_a_lock()
             || !self.counters.takes_leave_of((self.capacity() / 8).max(LIGHT))
-            || self.table.collector.flush_what_it_can()
+            || self.table.collector.flush()
     }
 
     /// Walks over clones of the entries, in no particular order, leaving no trace.

@@ -212,23 +212,12 @@ impl Collector {
 
     /// Frees what was retired until now, or lets the last one do it who could still look at it [C5]: false.
     pub(crate) fn flush(&self) -> bool {
-        self.flush_as(Extent::All)
-    }
-
-    /// The same, but for what a guard is in the way of: of that it frees a share, as where too much waits. False: there is
-    /// some.
-    #[cfg_attr(loom, allow(dead_code, reason = "the tables have the stand-in's"))]
-    pub(crate) fn flush_what_it_can(&self) -> bool {
-        self.flush_as(Extent::Possible)
-    }
-
-    fn flush_as(&self, extent: Extent) -> bool {
         self.seal_all();
         if is_deep() {
             // Whoever frees further out goes on with it. A thread without records cannot be told; then the next flush does.
-            self.postpone(extent);
+            self.postpone(Extent::All);
         }
-        self.follow(extent);
+        self.follow(Extent::All);
         !self.has_sealed()
     }
 

@@ -51,11 +51,6 @@ impl Collector {
     pub(crate) fn flush(&self) -> bool {
         true
     }
-
-    /// As above.
-    pub(crate) fn flush_what_it_can(&self) -> bool {
-        true
-    }
 }
 
 impl Drop for Collector {
