@@ -122,6 +122,7 @@ pub mod model;
 mod outcome;
 mod per_thread;
 mod plain;
+mod prefetch;
 mod reclaim;
 mod record;
 mod reentry;

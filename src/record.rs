@@ -124,9 +124,10 @@ impl Record {
         self.call_for(number, if is_again { Extent::Possible } else { Extent::Share });
     }
 
-    /// Whether a call for the collector of this number stands.
-    pub(crate) fn is_called_for(&self, number: u32) -> bool {
-        self.calls.load(Ordering::Relaxed) & NUMBER == u64::from(number) << 32
+    /// Whether a call for the collector of this number stands, to free as much or more.
+    pub(crate) fn is_called_for(&self, number: u32, extent: Extent) -> bool {
+        let calls = self.calls.load(Ordering::Relaxed);
+        calls & NUMBER == u64::from(number) << 32 && Extent::asked_for(calls) >= Some(extent)
     }
 
     /// Nobody has to do this any more. What there was to do.
@@ -218,5 +219,46 @@ impl Records {
         // Release: pairs with the load in `shared`.
         self.shared.store(core::ptr::from_ref(shared).cast_mut(), Ordering::Release);
         shared.first()
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_stands_for_as_much_as_anybody_has_asked_for() {
+        let record = Record::default();
+        record.call_for(7, Extent::Share);
+        assert!(record.is_called_for(7, Extent::Share) && !record.is_called_for(7, Extent::All));
+        assert!(!record.is_called_for(8, Extent::Share));
+        record.call_for(7, Extent::All);
+        record.call_for(7, Extent::Share);
+        assert!(record.is_called_for(7, Extent::Share) && record.is_called_for(7, Extent::All));
+        // Another's comes over it, and the guard may be ours all the same.
+        record.call_for(8, Extent::Share);
+        assert!(!record.is_called_for(7, Extent::Share));
+        record.call(ENDED);
+        let calls = record.uncall(AWAITED);
+        assert_eq!((Extent::asked_for(calls), calls & ENDED), (Some(Extent::All), ENDED));
+        assert_eq!(record.calls.load(Ordering::Relaxed), ENDED);
+    }
+
+    #[test]
+    fn a_guard_is_in_its_own_way_for_long_the_second_time() {
+        let record = Record::default();
+        let asked_for = |record: &Record| Extent::asked_for(record.calls.load(Ordering::Relaxed));
+        for _ in 0..2 {
+            record.call_itself_for(7);
+            assert_eq!(asked_for(&record), Some(Extent::Share));
+            record.call_itself_for(7);
+            assert_eq!(asked_for(&record), Some(Extent::Possible));
+            assert!(record.is_called_for(7, Extent::Possible));
+            // The next guard's life.
+            record.uncall(AWAITED);
+            assert_eq!(asked_for(&record), None);
+        }
+        assert_eq!(Extent::Possible.of_others(), Extent::Share);
+        assert_eq!(Extent::All.of_others(), Extent::All);
     }
 }

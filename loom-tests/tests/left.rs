@@ -91,3 +91,19 @@ fn what_is_left_to_others_is_freed_whoever_else_leaves_something() {
         heap.leave_often();
     });
 }
+
+/// Beside a guard that may be in the way; more than a share of it.
+#[test]
+fn all_that_was_flushed_is_freed() {
+    loom::model(|| {
+        let heap = Heap::<2>::new();
+        let reader = {
+            let heap = Arc::clone(&heap);
+            thread::spawn(move || drop(heap.reclaimer.enter()))
+        };
+        (0..2).for_each(|index| heap.retire(index));
+        heap.reclaimer.flush();
+        reader.join().unwrap();
+        assert_eq!(heap.freed(), 2);
+    });
+}

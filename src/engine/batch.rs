@@ -12,10 +12,10 @@ use core::mem::MaybeUninit;
 use super::directory::Directory;
 use super::found::Found;
 use super::payload::Payload;
-use super::prefetch::prefetch;
 use super::segment::{Probe, Segment, SegmentRef};
 use super::stripes::{self, Version};
 use crate::hash::{Digest, Place};
+use crate::prefetch::prefetch;
 use crate::sync::{AtomicU64, step};
 
 /// Keys in flight: more than the line-fill buffers of today's cores, few enough for their state to stay in L1.

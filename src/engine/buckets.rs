@@ -13,10 +13,10 @@ use core::ptr::NonNull;
 
 use super::found::Found;
 use super::payload::Payload;
-use super::prefetch::prefetch;
 use super::stripes;
 use super::tags::{Matches, SLOTS, tag_at, taken_lanes};
 use crate::hash::Place;
+use crate::prefetch::prefetch;
 use crate::sync::{AtomicU32, Ordering, init_zeroed, step};
 
 /// The half of a mark's byte that moves with the item. The other half belongs to the bucket and stays, for whoever evicts to

@@ -40,7 +40,7 @@
 //! | `found` | which slot an item is in, as one word |
 //! | `payload` | pointer or inline |
 //! | `tags` | four tags in a word; eight matched at once |
-//! | `memory`, `prefetch` | bytes; a hint |
+//! | `memory` | bytes |
 
 mod allowance;
 mod alone;
@@ -64,7 +64,6 @@ mod parting;
 mod path;
 mod payload;
 mod pool;
-mod prefetch;
 mod publish;
 mod replica;
 mod residents;
@@ -92,7 +91,6 @@ pub(crate) use memory::{Block, Meter, advise_huge_pages, try_box};
 pub(crate) use path::{Hop, Path, QUEUE, Tags, search};
 pub(crate) use payload::{Inline, Keep, Payload, Pointer};
 pub(crate) use pool::Retired;
-pub(crate) use prefetch::prefetch;
 pub(crate) use residents::Residents;
 pub use sizing::CapacityError;
 pub(crate) use sizing::{Options, Shape};

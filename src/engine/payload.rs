@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 
 use bytemuck::Pod;
 
-use super::prefetch::prefetch;
+use crate::prefetch::prefetch;
 use crate::sync::{AtomicPtr, AtomicU64, Ordering, Word};
 
 /// The content of a slot. Sealed: the engine's proofs cover the implementations in this file.

@@ -3,8 +3,8 @@
 //! A copy, which a table keeps beside what its look-ups read anyway: cells themselves, and who has them, are in `homes`.
 
 use super::page::PAGE;
-use crate::engine::prefetch;
 use crate::hash::{Digest, scale};
+use crate::prefetch::prefetch;
 use crate::sync::{AtomicU32, Ordering};
 
 /// Where the home cells of keys are, for who starts loading what is there. Only a hint: it may outlive the cells.

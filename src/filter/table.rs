@@ -24,7 +24,8 @@ use super::codec::{Codec, load_pair};
 use super::collect::{HUGE_BYTES, try_collect};
 use super::geometry::{Geometry, Place, ToPlace};
 use super::words::{SPARE_WORDS, Shared, Words};
-use crate::engine::{Block, Meter, Version, begin_first, prefetch, settled, unchanged};
+use crate::engine::{Block, Meter, Version, begin_first, settled, unchanged};
+use crate::prefetch::prefetch;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, init_zeroed, spin_loop, step};
 
 /// Version counters of a table, shared out among its segments: few enough to stay in the first-level cache.

@@ -16,8 +16,9 @@ use super::layout::{Layout, Task};
 use super::plan::Lineage;
 use super::sizing::{Shape, rate_at, rate_of_any};
 use super::words::Bytes;
-use crate::engine::{BATCH, prefetch};
+use crate::engine::BATCH;
 use crate::hash::Digest;
+use crate::prefetch::prefetch;
 
 /// A filter of either kind that is looked up in its bytes, without a copy: of a file that is mapped into memory, or a
 /// part of a larger one. At any address: nothing needs to be aligned. It borrows the bytes: what is kept with them, in a struct

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use super::crowd::{Crowd, FEW_BAGS};
 use super::discard;
 use super::stamp::Epoch;
+use crate::prefetch::prefetch;
 use crate::sync::{per_thread, with_mine};
 
 /// What is retired at epoch `n` is freed at `n + AGE`.
@@ -40,11 +41,11 @@ pub(super) struct Bags {
     /// How many have been sealed, modulo a power of two.
     seals: u16,
     /// There was no memory to seal the open bag: nothing more comes into it, and it is freed where it is.
-    is_closed: bool,
+    pub(super) is_closed: bool,
     /// When it was closed, in the place of sealing.
     closed: Epoch,
-    /// A model's: there is no memory.
-    #[cfg(any(loom, shuttle))]
+    /// A test's: there is no memory.
+    #[cfg(any(loom, shuttle, test))]
     pub(super) lacks_memory: bool,
 }
 
@@ -57,6 +58,8 @@ pub(super) struct Pile {
     pub(super) len: usize,
     /// When the oldest was sealed.
     pub(super) oldest: Epoch,
+    /// When the last but so many as may wait in any case was sealed, or the oldest.
+    pub(super) last_of_many: Epoch,
     /// Modulo a power of two.
     pub(super) seals: usize,
 }
@@ -65,7 +68,8 @@ impl Bags {
     /// The sealed ones, if any is left.
     pub(super) fn pile(&self) -> Option<Pile> {
         let &(oldest, _) = self.sealed.front()?;
-        Some(Pile { len: self.sealed.len(), oldest, seals: self.seals.into() })
+        let (last_of_many, _) = self.sealed[self.sealed.len().saturating_sub(FEW_BAGS)];
+        Some(Pile { len: self.sealed.len(), oldest, last_of_many, seals: self.seals.into() })
     }
 
     /// Whether the open bag has room for one more, of so many in all; it gets some, if there is memory.
@@ -79,9 +83,9 @@ impl Bags {
 
     /// Whether the allocator may be asked.
     fn has_memory(&self) -> bool {
-        #[cfg(any(loom, shuttle))]
+        #[cfg(any(loom, shuttle, test))]
         return !self.lacks_memory;
-        #[cfg(not(any(loom, shuttle)))]
+        #[cfg(not(any(loom, shuttle, test)))]
         true
     }
 
@@ -137,10 +141,18 @@ impl Bags {
 
     /// Whether there is something that is old enough at this epoch.
     pub(super) fn has_old(&self, epoch: Epoch) -> bool {
-        match self.sealed.front() {
-            Some(&(sealed, _)) => epoch.since(sealed) >= AGE,
-            None => self.is_closed && epoch.since(self.closed) >= AGE,
-        }
+        self.oldest().is_some_and(|oldest| epoch.since(oldest) >= AGE)
+    }
+
+    /// Whether there is something that was sealed, or closed, at this epoch or before.
+    pub(super) fn has_any_of(&self, epoch: Epoch) -> bool {
+        self.oldest().is_some_and(|oldest| epoch.since(oldest) >= 0)
+    }
+
+    /// When what is taken next was sealed, or closed.
+    fn oldest(&self) -> Option<Epoch> {
+        let sealed = self.sealed.front().map(|&(sealed, _)| sealed);
+        sealed.or_else(|| self.is_closed.then_some(self.closed))
     }
 
     /// Takes the open bag, if it was closed and is old enough.
@@ -196,9 +208,20 @@ per_thread! {
     static DEPTH: Cell<u32> = Cell::new(0);
 }
 
+/// Whether this thread is freeing.
+pub(super) fn is_freeing() -> bool {
+    with_mine(&DEPTH, Cell::get) > 0
+}
+
 /// Whether this thread must not free now.
 pub(super) fn is_deep() -> bool {
     with_mine(&DEPTH, Cell::get) >= DEEPEST
+}
+
+/// Frees what is in a bag. All of it is asked for first, as each object may have to be waited for.
+pub(super) fn free_bag(bag: Bag) {
+    bag.iter().for_each(|retired| prefetch(retired.this));
+    free_all(bag);
 }
 
 /// Frees what is retired, one after the other.

@@ -1,6 +1,6 @@
 //! What was retired: it is gathered in bags, and these are freed when no guard is left that may lead to it [C2], [C5].
 
-use super::bags::{AGE, Bag, Bags, Pile, Retired, free_all, is_deep};
+use super::bags::{AGE, Bag, Bags, Pile, Retired, free_all, free_bag, is_deep, is_freeing};
 use super::epochs::{BAGS, Collector, Older};
 use super::postponed;
 use super::stamp::Stamp;
@@ -24,12 +24,12 @@ const FREED_WITH_CARE: usize = 4;
 const LOOKS_AROUND: usize = 8;
 
 impl Collector {
-    /// Frees `retired` when no guard older than now lives [C2]; by whoever's guard has this record.
+    /// Frees `retired` when no guard older than now lives [C2]; by whose guard has this record to itself, if any.
     ///
     /// # Safety
     ///
     /// As [`Guard::retire`](super::Guard::retire).
-    pub(super) unsafe fn retire(&self, retired: Retired, link: Link, record: &Record) {
+    pub(super) unsafe fn retire(&self, retired: Retired, link: Link, record: Option<&Record>) {
         let bags = &self.bags[seats::number() % BAGS];
         // In a closure under some map's lock what is freed is freed all at once, seldom.
         let is_careful = is_deep() || reentry::holds_a_lock();
@@ -123,12 +123,14 @@ impl Collector {
     fn collect(
         &self,
         bags: &Mutex<Bags>,
-        Pile { len, oldest, seals }: Pile,
-        record: &Record,
+        Pile { len, oldest, last_of_many, seals }: Pile,
+        record: Option<&Record>,
         is_careful: bool,
     ) {
         let is_crowded = self.crowd.is_too_much(len, self.size);
         // Whoever finds that the oldest is free to go needs no barrier for that.
+        // But what is left to others says nothing of what came later.
+        let oldest = if self.owed() == Stamp::NONE.bits() { oldest } else { last_of_many };
         let is_stuck = is_crowded && self.stamp(Relaxed).epoch().since(oldest) < AGE;
         if is_stuck || self.pace.is_due() {
             let older = self.advance().err().flatten();
@@ -141,7 +143,9 @@ impl Collector {
         }
         let most = if is_careful { FREED_WITH_CARE } else { FREED_WHEN_MANY };
         if is_careful {
-            self.free_old(bags, most.max(len / 2));
+            // What is left to others is none of that.
+            let is_left = self.owed() != Stamp::NONE.bits();
+            self.free_old(bags, if is_left { most } else { most.max(len / 2) });
         } else if is_crowded {
             self.free_old(bags, most);
         }
@@ -155,17 +159,18 @@ impl Collector {
 
     /// Lets a guard that is in the way go on with it: maybe nobody retires any more once it has left. By whoever has just
     /// sealed a bag under the guard of this record.
-    fn leave_to(&self, older: &Older<'_>, record: &Record, is_careful: bool) {
-        if older.is_of(record) {
-            // Nobody else has it who might not see this.
-            record.call_itself_for(self.number());
+    fn leave_to(&self, older: &Older<'_>, record: Option<&Record>, is_careful: bool) {
+        if let Some(own) = record.filter(|own| older.is_of(own)) {
+            // Nobody else leaves it, who might not see this.
+            own.call_itself_for(self.number());
         } else if older.is_awaited() || self.await_leaving(older, Extent::Share) {
             // It will.
         } else if is_careful {
             // What waits may be too much to free under some map's lock.
             self.postpone(Extent::Share);
         } else {
-            self.follow(Extent::Share);
+            // If the kernel refuses, somebody else fills a bag some time.
+            let _ = self.follow(Extent::Share);
         }
     }
 
@@ -190,7 +195,7 @@ impl Collector {
                 return;
             }
             // Unlocked: destructors may retire.
-            free_all(old);
+            free_bag(old);
         }
     }
 
@@ -213,11 +218,13 @@ impl Collector {
     /// Frees what was retired until now, or lets the last one do it who could still look at it [C5]: false.
     pub(crate) fn flush(&self) -> bool {
         self.seal_all();
+        // Relaxed: who follows our call sees it, as it sees that: both come before the barrier after the call.
+        self.stamp(Relaxed).raise(&self.flushed);
         if is_deep() {
             // Whoever frees further out goes on with it. A thread without records cannot be told; then the next flush does.
             self.postpone(Extent::All);
         }
-        self.follow(Extent::All);
+        let _ = self.follow(Extent::All);
         !self.has_sealed()
     }
 
@@ -231,17 +238,16 @@ impl Collector {
     }
 
     /// Advances as far as that takes, and frees, as a call asks for; again, if what was freed has asked for it deep in
-    /// destructors. False: the kernel has refused, and nobody will go on with it.
-    pub(super) fn follow(&self, mut extent: Extent) -> bool {
+    /// destructors. What the kernel has refused, and nobody will go on with.
+    pub(super) fn follow(&self, mut extent: Extent) -> Option<Extent> {
         if is_deep() {
-            return true;
+            return None;
         }
         loop {
-            let passed = self.follow_once(extent);
-            match postponed::take(self.number()) {
-                Some(next) if passed => extent = next,
-                _ => return passed,
+            if !self.follow_once(extent) {
+                return Some(extent);
             }
+            extent = postponed::take(self.number())?;
         }
     }
 
@@ -259,15 +265,40 @@ impl Collector {
             }
         }
         match extent {
-            Extent::All | Extent::Possible => self.free(),
-            Extent::Share => {
-                // Relaxed: how old a bag is, whoever frees it looks at again.
-                self.owe(self.stamp(Relaxed));
-                self.pay();
-                self.free_stranded();
+            Extent::Share => {}
+            Extent::Possible => self.free(),
+            Extent::All => self.free_flushed(),
+        }
+        if self.has_sealed() {
+            // Relaxed: how old a bag is, whoever frees it looks at again.
+            self.stamp(Relaxed).raise(&self.told.owed);
+            self.pay();
+        }
+        self.free_stranded();
+        !refused
+    }
+
+    /// Frees what was sealed before the last flush began, as far as it is old enough. Who is called in vain, or late, frees no
+    /// more than that.
+    fn free_flushed(&self) {
+        let flushed = Stamp::from_bits(self.flushed.load(Relaxed));
+        if flushed == Stamp::NONE {
+            return;
+        }
+        for bags in &self.bags {
+            loop {
+                let old = {
+                    let mut bags = bags.lock();
+                    let is_flushed = bags.has_any_of(flushed.epoch());
+                    if is_flushed { self.take_old(&mut bags, usize::MAX) } else { Bag::new() }
+                };
+                if old.is_empty() {
+                    break;
+                }
+                // Unlocked: destructors may retire.
+                free_bag(old);
             }
         }
-        !refused
     }
 
     /// Frees what is old enough already.
@@ -276,25 +307,19 @@ impl Collector {
             // Not what others seal meanwhile.
             let sealed = bags.lock().sealed();
             // And one that was closed.
-            self.free_old(bags, sealed.max(1));
+            self.free_old(bags, sealed + 1);
         }
         self.free_stranded();
     }
 
-    /// Leaves what is old enough at this epoch to those who leave guards.
-    fn owe(&self, now: Stamp) {
-        let later = |owed| {
-            let owed = Stamp::from_bits(owed);
-            let is_more = owed == Stamp::NONE || now.epoch().since(owed.epoch()) > 0;
-            is_more.then_some(now.bits())
-        };
-        // Relaxed, as in `pay`: who takes it has each list's lock after us, if we had that before; see [C5].
-        let _ = self.told.owed.fetch_update(Relaxed, Relaxed, later);
-    }
-
-    /// Frees a bag of what is left to those who leave guards, and leaves the rest to the next one.
+    /// Frees a bag of what is left to those who leave guards, and leaves the rest to the next one. Not under some map's lock;
+    /// nor by guards of destructors: whoever frees has enough to free.
     pub(super) fn pay(&self) {
-        // First: who leaves more from now on is not overlooked.
+        if self.owed() == Stamp::NONE.bits() || is_freeing() || reentry::holds_a_lock() {
+            return;
+        }
+        // Relaxed: who takes it has each list's lock after who left it, if that one had it before; see [C5]. First: who leaves
+        // more from now on is not overlooked.
         let owed = Stamp::from_bits(self.told.owed.swap(Stamp::NONE.bits(), Relaxed));
         if owed == Stamp::NONE {
             return;
@@ -310,16 +335,17 @@ impl Collector {
             // Also if this thread has not seen yet that they are as old.
             if bags.has_old(owed.epoch()) {
                 drop(bags);
-                self.owe(owed);
+                owed.raise(&self.told.owed);
                 break;
             }
         }
         // Unlocked: destructors may retire.
-        free_all(old);
+        free_bag(old);
     }
 
     /// From now on there is no memory.
-    #[cfg(any(loom, shuttle))]
+    #[cfg(any(loom, shuttle, test))]
+    #[cfg_attr(test, allow(dead_code, reason = "one of several kinds of tests"))]
     pub(super) fn lack_memory(&self) {
         self.bags.iter().for_each(|bags| bags.lock().lacks_memory = true);
     }

@@ -43,6 +43,8 @@ pub(crate) struct Collector {
     /// asks is who has postponed.
     has_postponed: AtomicBool,
     pub(super) crowd: CachePadded<Crowd>,
+    /// 0; or a stamp: what was sealed until then was flushed [C5].
+    pub(super) flushed: AtomicU64,
 }
 
 /// What every guard looks at.
@@ -102,6 +104,7 @@ impl Collector {
             has_stranded: AtomicBool::new(false),
             has_postponed: AtomicBool::new(false),
             crowd: CachePadded::new(Crowd::new(room)),
+            flushed: AtomicU64::new(Stamp::NONE.bits()),
         }
     }
 
@@ -111,7 +114,7 @@ impl Collector {
 
     /// What is left to those who leave guards; 0: nothing.
     #[inline(always)]
-    fn owed(&self) -> u64 {
+    pub(super) fn owed(&self) -> u64 {
         // Relaxed: who sees it too late has others behind him.
         self.told.owed.load(Relaxed)
     }
@@ -162,9 +165,10 @@ impl Collector {
         self.barrier.complete_light();
         // Not in a closure under the lock of some map: who only reads there does not expect that others' destructors run.
         if is_deep() || reentry::holds_a_lock() {
-            let extent = Extent::asked_for(record.calls.load(Relaxed));
-            if extent.is_some_and(|extent| self.postpone(extent)) {
-                record.uncall(AWAITED);
+            // As much as it is when it is taken back.
+            let extent = Extent::asked_for(record.uncall(AWAITED));
+            if let Some(extent) = extent.filter(|extent| !self.postpone(*extent)) {
+                record.call_for(self.number(), extent);
             }
             if record.calls.load(Relaxed) & ENDED != 0 {
                 seats::left_late(record);
@@ -178,8 +182,11 @@ impl Collector {
         }
         let postponed = if calls & POSTPONED != 0 { postponed::to_follow(self.number()) } else { None };
         match Extent::asked_for(calls).max(postponed) {
-            Some(extent) if !self.follow(extent) => record.call_for(self.number(), extent),
-            Some(_) => {}
+            Some(extent) => {
+                if let Some(refused) = self.follow(extent) {
+                    record.call_for(self.number(), refused);
+                }
+            }
             None => self.pay(),
         }
     }
@@ -207,6 +214,8 @@ impl Collector {
         let shared = seats::shared_record(proxy);
         if shared.part() {
             self.leave(&shared.record);
+        } else {
+            self.pay();
         }
     }
 
@@ -225,6 +234,8 @@ impl Collector {
         if owned.part() {
             self.leave(&owned.record);
             owned.give_back();
+        } else {
+            self.pay();
         }
     }
 
@@ -277,7 +288,7 @@ impl Collector {
         // As told, after the load before. Not by a call for another collector, which comes after ours was answered.
         let is_called = || {
             step();
-            record.is_called_for(self.number())
+            record.is_called_for(self.number(), extent)
         };
         !passed || is_there() && is_called()
     }

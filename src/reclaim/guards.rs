@@ -147,7 +147,11 @@ impl Guard for LocalGuard<'_> {
     unsafe fn retire<T: Retire>(&self, this: *mut T) {
         // SAFETY: the caller's.
         unsafe {
-            self.collector.retire(Retired { this: this.cast(), free: free::<T> }, link::<T>, self.record)
+            self.collector.retire(
+                Retired { this: this.cast(), free: free::<T> },
+                link::<T>,
+                Some(self.record),
+            )
         };
     }
 }
@@ -157,7 +161,7 @@ impl Guard for OwnedGuard<'_> {
     unsafe fn retire<T: Retire>(&self, this: *mut T) {
         let retired = Retired { this: this.cast(), free: free::<T> };
         // SAFETY: the caller's.
-        unsafe { self.collector.retire(retired, link::<T>, &self.owned.record) };
+        unsafe { self.collector.retire(retired, link::<T>, self.owned.of_one()) };
     }
 }
 

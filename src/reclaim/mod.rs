@@ -18,7 +18,7 @@
 //! | `barrier` | a barrier of two halves, of which readers have the light one |
 //! | `panics` | what becomes of those in destructors, and of others that go no further at once |
 //! | `stand_in`, `model` | for models |
-//! | `stress` | the collector alone, on threads |
+//! | `stress`, `shares` | the collector alone, on threads; who frees how much |
 
 mod bags;
 mod barrier;
@@ -37,6 +37,8 @@ mod stamp;
 #[cfg(loom)]
 mod stand_in;
 mod stranded;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod shares;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod stress;
 

@@ -93,7 +93,7 @@ impl Reclaimer {
 
     /// Frees a bag, as a guard does that was in the way, and leaves the rest to who leaves guards.
     pub fn free_a_share(&self) {
-        self.0.follow(Extent::Share);
+        let _ = self.0.follow(Extent::Share);
     }
 
     /// Frees a bag of what was left, as whoever leaves a guard.

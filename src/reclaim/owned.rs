@@ -62,6 +62,11 @@ impl OwnedRecord {
         self.guards.fetch_update(AcqRel, Relaxed, one_less) == Ok(1)
     }
 
+    /// The record, if one guard has it to itself.
+    pub(super) fn of_one(&self) -> Option<&Record> {
+        (!self.is_shared).then_some(&*self.record)
+    }
+
     /// What a guard of a thread has in its place.
     pub(super) fn proxy(&self) -> &Record {
         &self.proxy

@@ -1,5 +1,8 @@
 //! [`Stamp`]: an epoch of one collector, in a word that says whose it is.
 
+use crate::sync::AtomicU64;
+use crate::sync::Ordering::Relaxed;
+
 /// A collector's number and its epoch; 0 is no stamp.
 ///
 /// Both come again, an epoch after 2^32 advances and a number when as many collectors have been made. A guard holds up the
@@ -45,6 +48,16 @@ impl Stamp {
     /// The same collector's next epoch.
     pub(super) fn next(self) -> Self {
         Stamp(u64::from(self.number()) << 32 | u64::from((self.0 as u32).wrapping_add(1)))
+    }
+
+    /// Puts it into this word, unless there is a later one of the same collector. Relaxed: the word's users say why.
+    pub(super) fn raise(self, word: &AtomicU64) {
+        let later = |there| {
+            let there = Stamp(there);
+            let is_later = there == Stamp::NONE || self.epoch().since(there.epoch()) > 0;
+            is_later.then_some(self.0)
+        };
+        let _ = word.fetch_update(Relaxed, Relaxed, later);
     }
 
     /// Whether a guard that was entered then holds up the advance from `now`: one of the same collector, of another epoch.

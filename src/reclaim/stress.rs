@@ -310,12 +310,12 @@ impl Retire for Freed<'_> {
 }
 
 /// Retires so many, which count themselves.
-fn retire(n: usize, collector: &Collector, freed: &AtomicU64) {
+pub(super) fn retire(n: usize, collector: &Collector, freed: &AtomicU64) {
     (0..n).for_each(|_| retire_under(1, &collector.enter(), freed));
 }
 
 /// The same, under one guard.
-fn retire_under(n: usize, guard: &impl Guard, freed: &AtomicU64) {
+pub(super) fn retire_under(n: usize, guard: &impl Guard, freed: &AtomicU64) {
     for _ in 0..n {
         // SAFETY: nobody else has it, and it is retired once.
         unsafe { guard.retire(Box::into_raw(Box::new(Freed(freed)))) };
@@ -367,87 +367,6 @@ fn what_a_thread_leaves_behind_is_freed_by_others() {
     retire(16 * BAGS * LEFT, &collector, &own);
     assert_eq!(freed.load(Ordering::Relaxed), left);
     collector.flush();
-}
-
-/// Nobody retires anything more then, nor flushes: who leaves a guard frees some of it, whoever that is, and has not sent it
-/// away.
-#[test]
-fn what_is_too_much_and_waits_for_a_guard_is_freed_bit_by_bit_when_that_has_left() {
-    const N: usize = 3 * FEW_BAGS * MANY;
-    let freed = AtomicU64::new(0);
-    let collector = Collector::at(Pace::new(0, 0), false, None);
-    let look = || freed.load(Ordering::Relaxed);
-    let on_another_thread =
-        |run: &(dyn Fn() + Sync)| std::thread::scope(|scope| scope.spawn(run).join().unwrap());
-    let guard = collector.enter();
-    on_another_thread(&|| retire(N, &collector, &freed));
-    assert_eq!(look(), 0, "a guard lives");
-    drop(guard);
-    assert_eq!(look(), MANY as u64);
-    // A guard that has a record to itself, two, one that no thread has to itself, one that is lent a record.
-    let others: [_; 8] = core::array::from_fn(|_| Collector::new(true, None));
-    let enters: [&(dyn Fn() + Sync); 4] = [
-        &|| drop(collector.enter()),
-        &|| drop((collector.enter(), collector.enter())),
-        &|| drop(collector.enter_owned()),
-        &|| {
-            let _others: Vec<_> = others.iter().map(Collector::enter).collect();
-            drop(collector.enter());
-        },
-    ];
-    for enter in enters {
-        for leave in [enter, &|| on_another_thread(enter)] {
-            let before = look();
-            leave();
-            let more = look() - before;
-            assert!(more >= MANY as u64 && more <= 2 * MANY as u64, "{more}");
-        }
-    }
-    let leaves = (0..N).take_while(|_| look() < N as u64).map(|_| drop(collector.enter())).count();
-    assert!(look() == N as u64 && leaves < N / MANY, "{} after {leaves}", look());
-}
-
-/// It was in the way all the time.
-#[test]
-fn who_sends_much_away_under_one_guard_frees_it_with_what_others_have_sent() {
-    const N: usize = 3 * FEW_BAGS * MANY;
-    fn send_away<'c, G: Guard>(collector: &'c Collector, enter: impl Fn(&'c Collector) -> G) {
-        let freed = AtomicU64::new(0);
-        let guard = enter(collector);
-        std::thread::scope(|scope| _ = scope.spawn(|| retire(N, collector, &freed)));
-        retire_under(N, &guard, &freed);
-        assert_eq!(freed.load(Ordering::Relaxed), 0, "a guard lives");
-        drop(guard);
-        assert_eq!(freed.load(Ordering::Relaxed), 2 * N as u64);
-    }
-    let [one, other] = core::array::from_fn(|_| Collector::at(Pace::new(0, 0), false, None));
-    send_away(&one, Collector::enter);
-    send_away(&other, Collector::enter_owned);
-}
-
-/// Somebody has asked for it, before or after another did not.
-#[test]
-fn what_was_flushed_is_freed_by_the_guard_that_was_in_the_way() {
-    const N: usize = 3 * FEW_BAGS * MANY;
-    for is_flushed_first in [false, true] {
-        let freed = AtomicU64::new(0);
-        let collector = Collector::at(Pace::new(0, 0), false, None);
-        let guard = collector.enter();
-        let sends = || {
-            if is_flushed_first {
-                retire(1, &collector, &freed);
-                collector.flush();
-            }
-            retire(N, &collector, &freed);
-            if !is_flushed_first {
-                collector.flush();
-            }
-        };
-        std::thread::scope(|scope| _ = scope.spawn(sends));
-        assert_eq!(freed.load(Ordering::Relaxed), 0, "a guard lives");
-        drop(guard);
-        assert_eq!(freed.load(Ordering::Relaxed), (N + usize::from(is_flushed_first)) as u64);
-    }
 }
 
 /// Or all who advance would look at them for good, and each further guard, too.
@@ -522,7 +441,7 @@ fn all_of_this_holds_without_the_kernels_help() {
     }
     let tests = std::env::current_exe().expect("a test's own file");
     let output = std::process::Command::new(tests)
-        .args(["reclaim::stress", "reclaim::postponed", "seats::", "per_thread::", "swapped::"])
+        .args(["reclaim::stress", "reclaim::shares", "reclaim::postponed", "seats::", "per_thread::", "swapped::"])
         .env(ALONE, "1")
         .output()
         .expect("tests run");

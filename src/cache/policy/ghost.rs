@@ -1,8 +1,8 @@
 //! [`Ghost`]: which keys were evicted lately, and how long ago.
 
 use super::Locator;
-use crate::engine::prefetch;
 use crate::hash::{Digest, scale};
+use crate::prefetch::prefetch;
 
 /// Two-byte fingerprints of evicted keys, each with the epoch of its eviction, in sets that are queues.
 ///
