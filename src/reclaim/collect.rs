@@ -318,8 +318,8 @@ impl Collector {
         if self.owed() == Stamp::NONE.bits() || is_freeing() || reentry::holds_a_lock() {
             return;
         }
-        // Relaxed: who takes it has each list's lock after who left it, if that one had it before; see [C5]. First: who leaves
-        // more from now on is not overlooked.
+        // Relaxed: whoever has sealed what is left in some list has had its lock before us; see [C5]. First: who leaves more
+        // from now on is not overlooked.
         let owed = Stamp::from_bits(self.told.owed.swap(Stamp::NONE.bits(), Relaxed));
         if owed == Stamp::NONE {
             return;

@@ -52,8 +52,8 @@ pub(crate) struct Collector {
 pub(super) struct Told {
     /// Which collector it is, and its epoch: a [`Stamp`].
     stamp: AtomicU64,
-    /// 0; or the stamp at which more was old enough to be freed than whoever was called for it had to free: who leaves a guard
-    /// frees some of it, until all is [C5].
+    /// 0; or the stamp at which more was old enough to be freed than whoever was called for it had to free: those who leave
+    /// guards free some of it each, until all is [C5].
     pub(super) owed: AtomicU64,
 }
 

@@ -441,7 +441,14 @@ fn all_of_this_holds_without_the_kernels_help() {
     }
     let tests = std::env::current_exe().expect("a test's own file");
     let output = std::process::Command::new(tests)
-        .args(["reclaim::stress", "reclaim::shares", "reclaim::postponed", "seats::", "per_thread::", "swapped::"])
+        .args([
+            "reclaim::stress",
+            "reclaim::shares",
+            "reclaim::postponed",
+            "seats::",
+            "per_thread::",
+            "swapped::",
+        ])
         .env(ALONE, "1")
         .output()
         .expect("tests run");
