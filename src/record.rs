@@ -38,14 +38,15 @@ pub(crate) struct SharedRecord {
 
 /// Somebody waits for the guard to leave, and whoever leaves collects [C5]: the number of the collector for which that is, and
 /// [`Extent`].
-pub(crate) const AWAITED: u64 = NUMBER | FLUSHED | POSSIBLE | IN_ITS_OWN_WAY;
+pub(crate) const AWAITED: u64 = NUMBER | FLUSHED | POSSIBLE | SEALS;
 const NUMBER: u64 = u64::MAX << 32;
 /// Who collects has to free [`Extent::All`].
 const FLUSHED: u64 = 32;
 /// And [`Extent::Possible`].
 const POSSIBLE: u64 = 128;
-/// Under the guard a bag was filled that has to wait for it.
-const IN_ITS_OWN_WAY: u64 = 64;
+/// Bags that were filled under the guard and have to wait for it: a count, up to all of these bits.
+const SEALS: u64 = 63 * SEAL;
+const SEAL: u64 = 1 << 8;
 /// The thread has come to its end, and its seat is given back by the last guard that leaves.
 pub(crate) const ENDED: u64 = 1;
 /// The light barrier of who leaves is to be completed.
@@ -62,10 +63,9 @@ pub(crate) const LENT: u64 = 16;
 pub(crate) enum Extent {
     /// A share. The rest is left to those who leave guards later.
     Share,
-    /// All that it can. What another guard is in the way of, that one frees a share of: this one was held for long, and it is
-    /// most of all its own.
+    /// All that it can. What another guard is in the way of, that one frees a share of: under this one much was sent away.
     Possible,
-    /// All, or the guards that are in the way do so: it was flushed.
+    /// All that was flushed, or the guards that are in the way do so, and a share of the rest.
     All,
 }
 
@@ -116,12 +116,14 @@ impl Record {
         let _ = self.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, called);
     }
 
-    /// The same, by whoever fills a bag under the guard itself, which is in the way. If that comes again, the guard is one that
-    /// is held for long: then [`Extent::Possible`].
+    /// The same, by whoever fills a bag under the guard itself, which is in the way. If that comes 64 times, the guard is one
+    /// that is held for long: then [`Extent::Possible`].
     pub(crate) fn call_itself_for(&self, number: u32) {
-        let is_again = self.calls.load(Ordering::Relaxed) & IN_ITS_OWN_WAY != 0;
-        self.call(IN_ITS_OWN_WAY);
-        self.call_for(number, if is_again { Extent::Possible } else { Extent::Share });
+        let counted = |calls| Some(if calls & SEALS == SEALS { calls } else { calls + SEAL });
+        // Never refused.
+        let before = self.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, counted);
+        let is_much = before.is_ok_and(|calls| calls & SEALS == SEALS);
+        self.call_for(number, if is_much { Extent::Possible } else { Extent::Share });
     }
 
     /// Whether a call for the collector of this number stands, to free as much or more.
@@ -245,14 +247,19 @@ mod tests {
     }
 
     #[test]
-    fn a_guard_is_in_its_own_way_for_long_the_second_time() {
+    fn a_guard_is_in_its_own_way_for_long_after_many_bags() {
         let record = Record::default();
         let asked_for = |record: &Record| Extent::asked_for(record.calls.load(Ordering::Relaxed));
         for _ in 0..2 {
-            record.call_itself_for(7);
-            assert_eq!(asked_for(&record), Some(Extent::Share));
-            record.call_itself_for(7);
-            assert_eq!(asked_for(&record), Some(Extent::Possible));
+            for _ in 0..63 {
+                record.call_itself_for(7);
+                assert_eq!(asked_for(&record), Some(Extent::Share));
+            }
+            for _ in 0..100 {
+                record.call_itself_for(7);
+                assert_eq!(asked_for(&record), Some(Extent::Possible));
+            }
+            assert_eq!(record.calls.load(Ordering::Relaxed) & !AWAITED, 0);
             assert!(record.is_called_for(7, Extent::Possible));
             // The next guard's life.
             record.uncall(AWAITED);

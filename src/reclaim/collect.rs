@@ -16,15 +16,15 @@ const FREED_AT_ONCE: usize = 2;
 const FREED_WHEN_MANY: usize = 8;
 // So of lists that are looked at in turn, one at each seal, as much is freed as comes.
 const _: () = assert!(FREED_WHEN_MANY >= BAGS);
-/// Bags that are freed when one is sealed under a map's lock, where nothing is freed otherwise; half of those that wait, where
-/// these are more.
+/// Bags that are freed when one is sealed under a map's lock, where nothing is freed otherwise.
 const FREED_WITH_CARE: usize = 4;
 
 /// At each so many seals of a list one of all, in turn, is looked at: whether it is forsaken. At each, where too many wait.
 const LOOKS_AROUND: usize = 8;
 
 impl Collector {
-    /// Frees `retired` when no guard older than now lives [C2]; by whose guard has this record to itself, if any.
+    /// Frees `retired` when no guard older than now lives [C2]; by whose guard has this record, if that is looked at, and to
+    /// itself.
     ///
     /// # Safety
     ///
@@ -142,11 +142,7 @@ impl Collector {
             self.free_stranded();
         }
         let most = if is_careful { FREED_WITH_CARE } else { FREED_WHEN_MANY };
-        if is_careful {
-            // What is left to others is none of that.
-            let is_left = self.owed() != Stamp::NONE.bits();
-            self.free_old(bags, if is_left { most } else { most.max(len / 2) });
-        } else if is_crowded {
+        if is_careful || is_crowded {
             self.free_old(bags, most);
         }
         // Of those that crowd it some may be forsaken, or all: then this frees as much as comes, and more.
@@ -169,8 +165,7 @@ impl Collector {
             // What waits may be too much to free under some map's lock.
             self.postpone(Extent::Share);
         } else {
-            // If the kernel refuses, somebody else fills a bag some time.
-            let _ = self.follow(Extent::Share);
+            self.follow_now_or_later(Extent::Share);
         }
     }
 
@@ -218,13 +213,14 @@ impl Collector {
     /// Frees what was retired until now, or lets the last one do it who could still look at it [C5]: false.
     pub(crate) fn flush(&self) -> bool {
         self.seal_all();
-        // Relaxed: who follows our call sees it, as it sees that: both come before the barrier after the call.
+        // Relaxed: who is called sees it, if its own barrier comes after the one behind the call. If it sees the call by chance
+        // before that, and not this, we find its guard gone, or the call answered, and go on ourselves.
         self.stamp(Relaxed).raise(&self.flushed);
         if is_deep() {
             // Whoever frees further out goes on with it. A thread without records cannot be told; then the next flush does.
             self.postpone(Extent::All);
         }
-        let _ = self.follow(Extent::All);
+        self.follow_now_or_later(Extent::All);
         !self.has_sealed()
     }
 
@@ -248,6 +244,13 @@ impl Collector {
                 return Some(extent);
             }
             extent = postponed::take(self.number())?;
+        }
+    }
+
+    /// The same, or, if the kernel refuses, when the next guard leaves on this thread.
+    fn follow_now_or_later(&self, extent: Extent) {
+        if let Some(refused) = self.follow(extent) {
+            self.postpone(refused);
         }
     }
 

@@ -198,6 +198,8 @@ impl Collector {
         // What tells of it is in the thread's own records.
         let postponed = if postponed::is_any() { postponed::to_follow(self.number()) } else { None };
         if let Some(extent) = postponed {
+            // Of those that share a record another may be the last.
+            let extent = if owned.of_one().is_some() { extent } else { extent.of_others() };
             owned.record.call_for(self.number(), extent);
         }
     }

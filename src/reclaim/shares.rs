@@ -51,7 +51,7 @@ fn what_is_too_much_and_waits_for_a_guard_is_freed_bit_by_bit_when_that_has_left
 /// It was in the way all the time.
 #[test]
 fn who_sends_much_away_under_one_guard_frees_it_with_what_others_have_sent() {
-    const N: usize = 3 * FEW_BAGS * MANY;
+    const N: usize = LEFT;
     fn send_away<'c, G: Guard>(collector: &'c Collector, enter: impl Fn(&'c Collector) -> G) {
         let freed = AtomicU64::new(0);
         let guard = enter(collector);
@@ -64,6 +64,18 @@ fn who_sends_much_away_under_one_guard_frees_it_with_what_others_have_sent() {
     let [one, other] = core::array::from_fn(|_| Collector::at(Pace::new(0, 0), false, None));
     send_away(&one, Collector::enter);
     send_away(&other, Collector::enter_owned);
+}
+
+/// Some dozen bags, however much others have sent away.
+#[test]
+fn who_sends_little_away_under_one_guard_frees_a_share() {
+    let freed = AtomicU64::new(0);
+    let collector = Collector::at(Pace::new(0, 0), false, None);
+    let guard = collector.enter();
+    std::thread::scope(|scope| _ = scope.spawn(|| retire(LEFT, &collector, &freed)));
+    retire_under((FEW_BAGS + 60) * MANY, &guard, &freed);
+    drop(guard);
+    assert_eq!(freed.load(Ordering::Relaxed), MANY as u64);
 }
 
 #[test]
@@ -218,7 +230,7 @@ fn of_owned_guards_that_share_a_record_none_frees_all() {
     let alone = [collector.enter_owned(), collector.enter_owned()];
     let (one, innocent) = (collector.enter_owned(), collector.enter_owned());
     std::thread::scope(|scope| _ = scope.spawn(|| retire(LEFT, &collector, &freed)));
-    retire_under(20 * MANY, &one, &freed);
+    retire_under(LEFT, &one, &freed);
     drop((alone, one));
     let before = freed.load(Ordering::Relaxed);
     drop(innocent);
