@@ -128,8 +128,8 @@ impl Collector {
         is_careful: bool,
     ) {
         let is_crowded = self.crowd.is_too_much(len, self.size);
-        // Whoever finds that the oldest is free to go needs no barrier for that.
-        // But what is left to others says nothing of what came later.
+        // Whoever finds that the oldest is free to go needs no barrier for that. But where something is left to others, that is
+        // free to go and says nothing of what came later.
         let oldest = if self.owed() == Stamp::NONE.bits() { oldest } else { last_of_many };
         let is_stuck = is_crowded && self.stamp(Relaxed).epoch().since(oldest) < AGE;
         if is_stuck || self.pace.is_due() {
@@ -312,7 +312,6 @@ impl Collector {
             // And one that was closed.
             self.free_old(bags, sealed + 1);
         }
-        self.free_stranded();
     }
 
     /// Frees a bag of what is left to those who leave guards, and leaves the rest to the next one. Not under some map's lock;
@@ -321,8 +320,8 @@ impl Collector {
         if self.owed() == Stamp::NONE.bits() || is_freeing() || reentry::holds_a_lock() {
             return;
         }
-        // Relaxed: whoever has sealed what is left in some list has had its lock before us; see [C5]. First: who leaves more
-        // from now on is not overlooked.
+        // Relaxed: whoever has sealed what is left in some list has had its lock before us; see [C5]. Before the look at the
+        // lists: who leaves more from now on is not overlooked.
         let owed = Stamp::from_bits(self.told.owed.swap(Stamp::NONE.bits(), Relaxed));
         if owed == Stamp::NONE {
             return;
@@ -348,7 +347,6 @@ impl Collector {
 
     /// From now on there is no memory.
     #[cfg(any(loom, shuttle, test))]
-    #[cfg_attr(test, allow(dead_code, reason = "one of several kinds of tests"))]
     pub(super) fn lack_memory(&self) {
         self.bags.iter().for_each(|bags| bags.lock().lacks_memory = true);
     }

@@ -7,7 +7,9 @@ use crate::sync::Ordering::Relaxed;
 ///
 /// Both come again, an epoch after 2^32 advances and a number when as many collectors have been made. A guard holds up the
 /// second advance after it was entered, so that what it says is never that old. That nobody is stopped in the midst of entering
-/// one for as long, and no thread has guards of two collectors of one number, is assumed.
+/// one for as long, and no thread has guards of two collectors of one number, is assumed. A debt, or the stamp of a flush, may
+/// be that old: it is taken for a later one then, and more is looked for, or freed at once, than need be. How old a bag is that
+/// is freed, does not depend on either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp(u64);
 
