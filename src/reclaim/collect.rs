@@ -99,7 +99,7 @@ impl Collector {
     }
 
     /// Frees what has come when there was neither memory nor room, as far as it is old enough.
-    fn free_stranded(&self) {
+    pub(super) fn free_stranded(&self) {
         if !self.has_stranded.load(Relaxed) {
             return;
         }
@@ -304,7 +304,7 @@ impl Collector {
         }
     }
 
-    /// Frees what is old enough already.
+    /// Frees what is old enough already, of what found room.
     pub(super) fn free(&self) {
         for bags in &self.bags {
             // Not what others seal meanwhile.

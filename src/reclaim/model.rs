@@ -109,6 +109,7 @@ impl Reclaimer {
     /// Frees what is old enough already.
     pub fn free(&self) {
         self.0.free();
+        self.0.free_stranded();
     }
 
     /// Tries to advance the epoch.

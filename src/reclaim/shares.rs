@@ -181,7 +181,9 @@ fn under_a_lock_who_leaves_frees_nothing_and_who_retires_little() {
     drop(guard);
     assert_eq!(look(), MANY as u64);
     let lock = crate::reentry::Entered::new(&0_u8);
-    drop((collector.enter(), collector.enter_owned()));
+    // Those that have a record to themselves, and those that share one.
+    let held: Vec<_> = (0..8).map(|_| (collector.enter(), collector.enter_owned())).collect();
+    drop(held);
     assert_eq!(look(), MANY as u64);
     for _ in 0..4 * MANY {
         let before = look();
