@@ -530,7 +530,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         let (policy, weigher, listener, hasher) = (self.policy, self.weigher, self.listener, self.hasher);
         let fields = Fields::new(weigher.is_some(), time.as_ref());
         let (requested, gathered) = (share.saturating_mul(segments as usize), is_gathered(listener.as_ref()));
-        let table = Table::<K, V, Share<K, V>>::new(shape, requested, fields.bytes(), gathered);
+        let table = Table::<K, V, Share>::new(shape, requested, fields.bytes(), gathered);
         let (table, bound) = (table.map_err(refused)?, Bound::new(capacity, segments));
         table.directory.each_segment(|mut writing| {
             let quota = bound.share(writing.locked.state_ref().index);

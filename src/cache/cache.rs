@@ -3,7 +3,6 @@
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::panic::{RefUnwindSafe, UnwindSafe};
-use core::ptr::NonNull;
 use core::time::Duration;
 
 use ahash::RandomState;
@@ -20,7 +19,7 @@ use super::removal::Listener;
 use super::share::Share;
 use super::time::{Nanos, Time};
 use super::view::{CacheView, CacheViewOwned};
-use crate::entries::{Entry, Slots, Table};
+use crate::entries::{Entry, EntryPointer, Slots, Table};
 use crate::hash::Digest;
 use crate::reclaim::{Guard, LocalGuard};
 use crate::reentry;
@@ -33,7 +32,7 @@ const LIGHT: u64 = 1 << 16;
 pub(super) type Weigher<K, V> = Box<dyn Fn(&K, &V) -> u64 + Send + Sync>;
 
 /// What slots hold, and what is kept under each segment's lock.
-pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
+pub(super) type CacheSlots = Slots<Share>;
 
 /// A bounded concurrent cache: what does not fit evicts what is least likely to be asked for again.
 ///
@@ -100,7 +99,7 @@ pub(super) type CacheSlots<K, V> = Slots<K, V, Share<K, V>>;
 ///
 /// A panic of the removal listener goes on to whoever has called the cache, which is whole.
 pub struct Cache<K, V, S = RandomState> {
-    pub(super) table: Table<K, V, Share<K, V>>,
+    pub(super) table: Table<K, V, Share>,
     pub(super) hasher: S,
     pub(super) bound: Bound,
     pub(super) policy: Policy,
@@ -152,14 +151,14 @@ impl<K, V, S> Cache<K, V, S> {
     /// What is known of an entry beside key and value; as all that takes an entry here, while that lasts under which it was
     /// found: its segment's lock, or a guard.
     #[inline(always)]
-    pub(super) fn meta(&self, entry: NonNull<Entry<K, V>>) -> Meta<'_> {
+    pub(super) fn meta(&self, entry: EntryPointer) -> Meta<'_> {
         // SAFETY: `make` has written it before the entry was published; the callers look at it at once.
-        unsafe { Meta::new(Entry::tail(entry), &self.fields) }
+        unsafe { Meta::new(Entry::<K, V>::tail(entry), &self.fields) }
     }
 
     /// What an entry weighs.
     #[inline(always)]
-    pub(super) fn weight_of(&self, entry: NonNull<Entry<K, V>>) -> u64 {
+    pub(super) fn weight_of(&self, entry: EntryPointer) -> u64 {
         self.meta(entry).weight()
     }
 
@@ -171,13 +170,13 @@ impl<K, V, S> Cache<K, V, S> {
 
     /// Whether an entry must not be returned any more.
     #[inline(always)]
-    pub(super) fn has_expired(&self, entry: NonNull<Entry<K, V>>, now: Nanos) -> bool {
+    pub(super) fn has_expired(&self, entry: EntryPointer, now: Nanos) -> bool {
         self.meta(entry).has_expired(now)
     }
 
     /// Whether an entry may be returned now.
     #[inline]
-    pub(super) fn is_alive(&self, entry: NonNull<Entry<K, V>>) -> bool {
+    pub(super) fn is_alive(&self, entry: EntryPointer) -> bool {
         !self.has_expired(entry, self.now())
     }
 
@@ -189,12 +188,12 @@ impl<K, V, S> Cache<K, V, S> {
 
     /// Whether an entry has so little time left that its value is to be loaded anew [F8].
     #[inline]
-    pub(super) fn is_due(&self, entry: NonNull<Entry<K, V>>, now: Nanos) -> bool {
+    pub(super) fn is_due(&self, entry: EntryPointer, now: Nanos) -> bool {
         self.time.as_ref().is_some_and(|time| self.meta(entry).is_due(now, time.ahead))
     }
 
     /// Whether what refreshes an entry may take its place.
-    pub(super) fn may_be_refreshed(&self, entry: NonNull<Entry<K, V>>, now: Nanos) -> bool {
+    pub(super) fn may_be_refreshed(&self, entry: EntryPointer, now: Nanos) -> bool {
         self.time.as_ref().is_some_and(|time| self.meta(entry).is_near_end(now, time.ahead))
     }
 
@@ -414,12 +413,12 @@ impl<K, V, S: BuildHasher> Cache<K, V, S> {
         Digest::of(key, &self.hasher)
     }
 
-    pub(super) fn rehash(&self, entry: NonNull<Entry<K, V>>) -> Digest
+    pub(super) fn rehash(&self, entry: EntryPointer) -> Digest
     where
         K: Hash,
     {
         // SAFETY: in the table, under its segment's lock.
-        self.digest(unsafe { Entry::deref(entry) }.pair().0)
+        self.digest(unsafe { Entry::<K, V>::deref(entry) }.pair().0)
     }
 }
 
@@ -433,7 +432,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         guard: &'g impl Guard,
     ) -> Option<&'g Entry<K, V>> {
         // SAFETY: found after the guard was entered.
-        self.hit_entry(digest, key, guard).map(|entry| unsafe { Entry::deref(entry) })
+        self.hit_entry(digest, key, guard).map(|entry| unsafe { Entry::<K, V>::deref(entry) })
     }
 
     /// The same; the entry is alive for as long as the guard.
@@ -443,9 +442,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         digest: Digest,
         key: &Q,
         _: &impl Guard,
-    ) -> Option<NonNull<Entry<K, V>>> {
+    ) -> Option<EntryPointer> {
         // SAFETY: found after the guard was entered.
-        let eq = |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0);
+        let eq = |entry| key.equivalent(unsafe { Entry::<K, V>::deref(entry) }.pair().0);
         let found = self.table.directory.find_and_mark(digest, eq, Policy::touch);
         let found = self.if_in_time(digest, found);
         self.counters.here().looked_up(found.is_some());
@@ -454,11 +453,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
     /// An entry that was found, if it has not expired, or what has come in its place; notes its use.
     #[inline(always)]
-    pub(super) fn if_in_time(
-        &self,
-        digest: Digest,
-        found: Option<NonNull<Entry<K, V>>>,
-    ) -> Option<NonNull<Entry<K, V>>> {
+    pub(super) fn if_in_time(&self, digest: Digest, found: Option<EntryPointer>) -> Option<EntryPointer> {
         match &self.time {
             None => found,
             Some(time) => self.in_time(time, digest, found?),
@@ -467,12 +462,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
     /// Notes the use of an entry that was found, if it has not expired, or of what has come in its place.
     #[inline]
-    fn in_time(
-        &self,
-        time: &Time<K, V>,
-        digest: Digest,
-        found: NonNull<Entry<K, V>>,
-    ) -> Option<NonNull<Entry<K, V>>> {
+    fn in_time(&self, time: &Time<K, V>, digest: Digest, found: EntryPointer) -> Option<EntryPointer> {
         let now = time.now();
         let entry = if self.has_expired(found, now) { self.renewed(digest, found, now)? } else { found };
         self.meta(entry).note_use(now);
@@ -488,7 +478,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         guard: &'g impl Guard,
     ) -> Option<&'g Entry<K, V>> {
         // SAFETY: found after the guard was entered.
-        self.find_alive(digest, key, guard).map(|(entry, _)| unsafe { Entry::deref(entry) })
+        self.find_alive(digest, key, guard).map(|(entry, _)| unsafe { Entry::<K, V>::deref(entry) })
     }
 
     /// An entry that has not expired, and the moment at which it had not; leaves no trace.
@@ -498,9 +488,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         digest: Digest,
         key: &Q,
         _guard: &impl Guard,
-    ) -> Option<(NonNull<Entry<K, V>>, Nanos)> {
+    ) -> Option<(EntryPointer, Nanos)> {
         // SAFETY: found after the guard was entered.
-        let eq = |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0);
+        let eq = |entry| key.equivalent(unsafe { Entry::<K, V>::deref(entry) }.pair().0);
         let mut entry = self.table.directory.find(digest, || (), eq)?;
         let now = self.now();
         if self.has_expired(entry, now) {

@@ -159,7 +159,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
             // SAFETY: in the table, under the lock, after the guard was entered.
             let old = found
                 .filter(|&entry| self.is_alive(entry))
-                .map(|entry| unsafe { Entry::deref(entry) }.pair());
+                .map(|entry| unsafe { Entry::<K, V>::deref(entry) }.pair());
             let deciding = self.flights.deciding(digest, &key);
             decided = decide(old.map(|(_, value)| value));
             deciding.done();
@@ -336,7 +336,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
 
     fn remove_decided<A: Told<K, V>>(
         &self,
-        at: At<'_, K, V>,
+        at: At<'_>,
         found: Found,
         (key, value): (&K, &V),
         mut out: Departures<'_, K, V>,
@@ -355,7 +355,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
 
     fn insert_decided<A: Told<K, V>>(
         &self,
-        at: At<'_, K, V>,
+        at: At<'_>,
         new_entry: NewEntry,
         old: Option<(&K, &V)>,
         (key, value): (K, V),

@@ -3,13 +3,12 @@
 
 use core::fmt;
 use core::iter::FusedIterator;
-use core::ptr::NonNull;
 use core::time::Duration;
 
 use super::Cache;
 use super::policy::{Evictor, Heat, WindowShare};
 use super::time::{NEVER, Nanos, nanos};
-use crate::entries::Entry;
+use crate::entries::{Entry, EntryPointer};
 
 /// The entries of a [`Cache`], how each stood with the policy, and how long it has to live: from [`Cache::dump`], for
 /// [`Cache::load`]. Nothing of the clock by which, or the hash function with which they were kept.
@@ -248,8 +247,8 @@ impl<K, V> fmt::Debug for CacheDump<K, V> {
 
 /// An entry that was in a segment while that was locked, and how far it was from the front of its queue, as a part of
 /// 2^32: so queues of several segments merge.
-struct Seen<K, V> {
-    entry: NonNull<Entry<K, V>>,
+struct Seen {
+    entry: EntryPointer,
     standing: Standing,
     at: u64,
 }
@@ -278,7 +277,7 @@ impl Windows {
 impl<K, V, S> Cache<K, V, S> {
     /// [L2] Copies what there is of the segment that begins at `cursor`, under its lock, but for what has expired. Entries are
     /// alive as long as a guard that was entered before.
-    fn look_over(&self, cursor: u64, windows: &mut Windows) -> Option<(Vec<Seen<K, V>>, u64)> {
+    fn look_over(&self, cursor: u64, windows: &mut Windows) -> Option<(Vec<Seen>, u64)> {
         let mut out = self.departures(self.enter());
         let (mut writing, next) = self.table.directory.visit(cursor)?;
         let locked = &mut writing.locked;
@@ -304,7 +303,7 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     /// What is known of an entry of this cache.
-    fn standing(&self, entry: NonNull<Entry<K, V>>, heat: Heat, now: Nanos) -> Standing {
+    fn standing(&self, entry: EntryPointer, heat: Heat, now: Nanos) -> Standing {
         let meta = self.meta(entry);
         Standing {
             heat,
@@ -346,7 +345,7 @@ impl<K, V, S> Cache<K, V, S> {
             cursor = next;
             entries.extend(seen.into_iter().map(|Seen { entry, standing, at }| {
                 // SAFETY: it was in the table when its segment was locked, after the guard was entered.
-                let (key, value) = unsafe { Entry::deref(entry) }.pair();
+                let (key, value) = unsafe { Entry::<K, V>::deref(entry) }.pair();
                 (at, Dumped { key: key.clone(), value: value.clone(), standing })
             }));
         }

@@ -2,20 +2,19 @@
 
 use core::fmt;
 use core::iter::FusedIterator;
-use core::ptr::NonNull;
 
 use ahash::RandomState;
 
 use super::Cache;
 use crate::engine::Walk;
-use crate::entries::Entry;
+use crate::entries::{Entry, EntryPointer};
 use crate::reclaim::LocalGuard;
 
 /// A walk over pointers to entries.
-pub(super) type Entries<K, V> = Walk<NonNull<Entry<K, V>>>;
+pub(super) type Entries = Walk<EntryPointer>;
 
 /// The next entry that has not expired.
-fn next<K, V, S>(walk: &mut Entries<K, V>, cache: &Cache<K, V, S>) -> Option<NonNull<Entry<K, V>>> {
+fn next<K, V, S>(walk: &mut Entries, cache: &Cache<K, V, S>) -> Option<EntryPointer> {
     loop {
         let entry = walk.next(|cursor, out| cache.table.directory.snapshot(cursor, out))?;
         if cache.is_alive(entry) {
@@ -29,7 +28,7 @@ fn next<K, V, S>(walk: &mut Entries<K, V>, cache: &Cache<K, V, S>) -> Option<Non
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct ViewIter<'v, K, V, S = RandomState> {
     cache: &'v Cache<K, V, S>,
-    walk: Entries<K, V>,
+    walk: Entries,
 }
 
 // SAFETY: it shares entries, and drops none. The view that `'v` borrows stays where it is, and its guard was entered before
@@ -58,7 +57,7 @@ impl<'v, K, V, S> Iterator for ViewIter<'v, K, V, S> {
     fn next(&mut self) -> Option<Self::Item> {
         let entry = next(&mut self.walk, self.cache)?;
         // SAFETY: it was in the table when its segment was copied, after the view that `'v` borrows was pinned.
-        Some(unsafe { Entry::deref(entry) }.pair())
+        Some(unsafe { Entry::<K, V>::deref(entry) }.pair())
     }
 }
 
@@ -66,7 +65,7 @@ impl<'v, K, V, S> Iterator for ViewIter<'v, K, V, S> {
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct CacheIter<'c, K, V, S = RandomState> {
     cache: &'c Cache<K, V, S>,
-    walk: Entries<K, V>,
+    walk: Entries,
     #[expect(dead_code, reason = "keeps what the walk has copied alive")]
     guard: LocalGuard<'c>,
 }
@@ -83,7 +82,7 @@ impl<K: Clone, V: Clone, S> Iterator for CacheIter<'_, K, V, S> {
     fn next(&mut self) -> Option<Self::Item> {
         let entry = next(&mut self.walk, self.cache)?;
         // SAFETY: it was in the table when its segment was copied, after the guard was entered.
-        let (key, value) = unsafe { Entry::deref(entry) }.pair();
+        let (key, value) = unsafe { Entry::<K, V>::deref(entry) }.pair();
         Some((key.clone(), value.clone()))
     }
 }

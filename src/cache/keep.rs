@@ -1,28 +1,22 @@
 //! [`Cache`], as loads see it: what they look up, and how they keep what they have loaded [F3], [F5].
 
 use core::hash::{BuildHasher, Hash};
-use core::ptr::NonNull;
 
 use super::Cache;
 use super::counters::Counters;
 use super::flight::{Flights, Landing, Table, put_off};
 use super::load::{Hit, Loading};
 use super::write::At;
-use crate::entries::Entry;
+use crate::entries::{Entry, EntryPointer};
 use crate::hash::Digest;
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// The entry of a key, if it has not expired, and this holds for its value.
-    fn find_if(
-        &self,
-        digest: Digest,
-        key: &K,
-        mut holds: impl FnMut(&V) -> bool,
-    ) -> Option<NonNull<Entry<K, V>>> {
+    fn find_if(&self, digest: Digest, key: &K, mut holds: impl FnMut(&V) -> bool) -> Option<EntryPointer> {
         let guard = self.enter();
         let (entry, _) = self.find_alive(digest, key, &guard)?;
         // SAFETY: found after the guard was entered.
-        holds(unsafe { Entry::deref(entry) }.pair().1).then_some(entry)
+        holds(unsafe { Entry::<K, V>::deref(entry) }.pair().1).then_some(entry)
     }
 }
 
@@ -40,7 +34,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         let guard = self.enter();
         let (entry, now) = self.find_alive(digest, key, &guard)?;
         // SAFETY: found after the guard was entered.
-        (!self.is_due(entry, now)).then(|| unsafe { Entry::deref(entry) }.pair().1.clone())
+        (!self.is_due(entry, now)).then(|| unsafe { Entry::<K, V>::deref(entry) }.pair().1.clone())
     }
 
     fn put_off(&self, digest: Digest, key: &K) {
@@ -68,7 +62,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         // Dropped before that if the user's code panics: it ends before anybody is told then, too.
         let mut landing = landing;
         let stale = if landing.replaces() { self.find_if(digest, &key, is_stale) } else { None };
-        let is_there = |at: &At<'_, K, V>, now| {
+        let is_there = |at: &At<'_>, now| {
             at.found.map(|found| at.writing.locked.item(found)).is_some_and(|entry| {
                 // By address: the guard of `out` was entered before `stale` was found, and no other can lie there yet.
                 let goes = Some(entry) == stale || landing.refreshes() && self.may_be_refreshed(entry, now);
@@ -76,7 +70,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
             })
         };
         // Not closed before it has quota: if there is none, who joins meanwhile still gets the value.
-        let may_put = |at: &At<'_, K, V>, now| !is_there(at, now) && !landing.is_stale();
+        let may_put = |at: &At<'_>, now| !is_there(at, now) && !landing.is_stale();
         let at = self.at_with_quota(digest, &key, &mut new_entry, may_put, &mut out);
         let mut is_refused = at.is_none();
         let (value, left) = match at.filter(|at| !is_there(at, new_entry.now) && landing.may_put()) {
@@ -91,7 +85,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
                 drop(at);
                 match put {
                     // SAFETY: in the table after the guard of `out` was entered, or turned away, and `out` has not ended.
-                    Ok(entry) => (unsafe { Entry::deref(entry) }.pair().1.clone(), None),
+                    Ok(entry) => (unsafe { Entry::<K, V>::deref(entry) }.pair().1.clone(), None),
                     Err(refused) => {
                         is_refused = true;
                         (refused.value, Some(refused.key))

@@ -225,7 +225,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         let entry = self.hit_entry(digest, key, &guard)?;
         let is_due = self.may_refresh() && self.is_due(entry, self.now());
         // SAFETY: found after the guard was entered.
-        let value = unsafe { Entry::deref(entry) }.pair().1.clone();
+        let value = unsafe { Entry::<K, V>::deref(entry) }.pair().1.clone();
         Some(Hit { value, is_due })
     }
 

@@ -28,13 +28,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             self.table.directory.find_batch_and_mark(
                 digests,
                 // SAFETY: found after the guard was entered.
-                |i, entry| key(&keys[i]).equivalent(unsafe { Entry::deref(entry) }.pair().0),
+                |i, entry| key(&keys[i]).equivalent(unsafe { Entry::<K, V>::deref(entry) }.pair().0),
                 Policy::touch,
                 |i, found| {
                     let found = self.if_in_time(digests[i], found);
                     counts.looked_up(found.is_some());
                     // SAFETY: found after the guard was entered.
-                    out[i] = answer(found.map(|entry| unsafe { Entry::deref(entry) }));
+                    out[i] = answer(found.map(|entry| unsafe { Entry::<K, V>::deref(entry) }));
                 },
             );
         });

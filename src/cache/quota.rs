@@ -56,7 +56,7 @@ impl<K, V, S> Cache<K, V, S> {
     fn set_quota(
         &self,
         lending: &mut Lending,
-        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        locked: &mut Locked<'_, CacheSlots>,
         quota: u64,
         now: Nanos,
         out: &mut Departures<'_, K, V>,
@@ -66,7 +66,7 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     /// Locks a segment by its index.
-    fn segment(&self, index: u32) -> Writing<'_, CacheSlots<K, V>> {
+    fn segment(&self, index: u32) -> Writing<'_, CacheSlots> {
         let begin = (u64::from(index) << 32).div_ceil(u64::from(self.bound.segments()));
         let Some((writing, _)) = self.table.directory.visit(begin) else {
             unreachable!("no segment {index}")
@@ -85,7 +85,7 @@ impl<K, V, S> Cache<K, V, S> {
     /// has few, or would have to evict many and has not evicted any.
     pub(super) fn should_ask(
         &self,
-        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        locked: &mut Locked<'_, CacheSlots>,
         found: Option<Found>,
         new_entry: &NewEntry,
     ) -> bool {
@@ -123,7 +123,7 @@ impl<K, V, S> Cache<K, V, S> {
         new_entry: &mut NewEntry,
         before: Option<u64>,
         out: &mut Departures<'_, K, V>,
-    ) -> Option<Writing<'_, CacheSlots<K, V>>> {
+    ) -> Option<Writing<'_, CacheSlots>> {
         let weight = new_entry.facts.weight;
         let lending = &mut *self.bound.lend();
         if weight > self.bound.capacity() {
@@ -232,7 +232,7 @@ impl<K, V, S> Cache<K, V, S> {
     /// Whether a segment may hold something of this weight by itself, after it has settled if it may not.
     pub(super) fn has_quota(
         &self,
-        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        locked: &mut Locked<'_, CacheSlots>,
         weight: u64,
         out: &mut Departures<'_, K, V>,
     ) -> bool {
@@ -244,7 +244,7 @@ impl<K, V, S> Cache<K, V, S> {
 
     /// Gives back what a segment has beyond its share and does not use; or takes what it lacks and is spare.
     #[inline]
-    pub(super) fn settle(&self, locked: &mut Locked<'_, CacheSlots<K, V>>, out: &mut Departures<'_, K, V>) {
+    pub(super) fn settle(&self, locked: &mut Locked<'_, CacheSlots>, out: &mut Departures<'_, K, V>) {
         let state = locked.state();
         if state.keep.evictor.capacity() != state.keep.fair {
             self.settle_with_others(locked, out);
@@ -252,7 +252,7 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     #[cold]
-    fn settle_with_others(&self, locked: &mut Locked<'_, CacheSlots<K, V>>, out: &mut Departures<'_, K, V>) {
+    fn settle_with_others(&self, locked: &mut Locked<'_, CacheSlots>, out: &mut Departures<'_, K, V>) {
         let is_crowded = locked.len() >= FEW;
         let state = locked.state();
         let fair = state.keep.fair;
@@ -398,7 +398,7 @@ impl<K, V, S> Cache<K, V, S> {
         lending: &mut Lending,
         clock: &mut Reading<'_, K, V, S>,
         out: &mut Departures<'_, K, V>,
-        mut new: impl FnMut(u32, usize, &mut Share<K, V>) -> u64,
+        mut new: impl FnMut(u32, usize, &mut Share) -> u64,
     ) {
         self.table.directory.each_segment(|mut writing| {
             let len = writing.locked.len();

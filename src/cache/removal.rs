@@ -2,13 +2,12 @@
 
 use core::fmt;
 use core::mem::{ManuallyDrop, take};
-use core::ptr::NonNull;
 
 use smallvec::SmallVec;
 
 use super::counters::Here;
-use crate::entries::{Entry, OldEntries, OwnedEntry, Reserve};
-use crate::reclaim::{Collector, FirstPanic, Guard, LocalGuard};
+use crate::entries::{Entry, EntryPointer, OldEntries, OwnedEntry, Reserve};
+use crate::reclaim::{Collector, FirstPanic, LocalGuard};
 
 /// Why an entry has left a cache.
 #[doc(alias = "RemovalCause")]
@@ -62,7 +61,7 @@ pub(super) fn is_gathered<K, V>(listener: Option<&Listener<K, V>>) -> bool {
 }
 
 /// An entry that has left, and why.
-type Departure<K, V> = (NonNull<Entry<K, V>>, Cause);
+type Departure = (EntryPointer, Cause);
 
 /// What has left a cache in one operation. Make it before anything is locked: when it is dropped, with all locks released,
 /// the listener is told of each, and then they are retired; whatever panics [B5].
@@ -75,10 +74,10 @@ pub(super) struct Departures<'c, K, V> {
     listener: Option<&'c Listener<K, V>>,
     /// An entry that comes in, as long as the table does not have it: if the user's code panics, it is dropped with these, when
     /// nothing is locked.
-    pub(super) coming: Option<NonNull<Entry<K, V>>>,
+    pub(super) coming: Option<EntryPointer>,
     /// Both have memory of their own only if there is something in them, and that is taken out in the end: their destructors
     /// would have nothing to do.
-    gone: ManuallyDrop<SmallVec<[Departure<K, V>; 2]>>,
+    gone: ManuallyDrop<SmallVec<[Departure; 2]>>,
     /// Of caches whose entries wait for company [C4].
     many: ManuallyDrop<Vec<OldEntries<K, V>>>,
 }
@@ -101,12 +100,7 @@ impl<'c, K, V> Departures<'c, K, V> {
     ///
     /// Under that segment's lock, and once.
     #[inline]
-    pub(super) unsafe fn add(
-        &mut self,
-        reserve: &mut Reserve<K, V>,
-        entry: NonNull<Entry<K, V>>,
-        cause: Cause,
-    ) {
+    pub(super) unsafe fn add(&mut self, reserve: &mut Reserve, entry: EntryPointer, cause: Cause) {
         if OldEntries::<K, V>::GATHERS && is_gathered(self.listener) {
             if reserve.old.add(entry) {
                 self.add_many(reserve);
@@ -119,7 +113,7 @@ impl<'c, K, V> Departures<'c, K, V> {
     /// Those that have waited for company are many. By itself: it would have each eviction prepare for a list that is moved.
     #[cold]
     #[inline(never)]
-    fn add_many(&mut self, reserve: &mut Reserve<K, V>) {
+    fn add_many(&mut self, reserve: &mut Reserve) {
         self.many.push(reserve.old.take());
     }
 
@@ -131,7 +125,7 @@ impl<'c, K, V> Departures<'c, K, V> {
             self.guard = None;
             for &(entry, cause) in self.gone.iter() {
                 // SAFETY: it has left the table, or was turned away, and is ours to retire, which is done after this.
-                let (key, value) = unsafe { Entry::deref(entry) }.pair();
+                let (key, value) = unsafe { Entry::<K, V>::deref(entry) }.pair();
                 panic.call(|| listener(key, value, cause));
             }
         }
@@ -151,12 +145,12 @@ impl<'c, K, V> Departures<'c, K, V> {
     #[inline(never)]
     fn tell_and_retire(&mut self) {
         // SAFETY: not in the table, and nobody else has it (`coming`).
-        let _coming = self.coming.take().map(|entry| unsafe { OwnedEntry::from_raw(entry) });
+        let _coming = self.coming.take().map(|entry| unsafe { OwnedEntry::<K, V>::from_raw(entry) });
         let told = self.tell();
         let guard = self.guard.get_or_insert_with(|| self.collector.enter());
         for (entry, _) in take(&mut *self.gone) {
             // SAFETY: taken out of the table, once, under its segment's lock (`add`) [I6].
-            unsafe { guard.retire(entry.as_ptr()) };
+            unsafe { Entry::<K, V>::retire(entry, guard) };
         }
         for many in take(&mut *self.many) {
             // SAFETY: our cache's guard.

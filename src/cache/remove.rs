@@ -1,14 +1,13 @@
 //! [`Cache`]: entries that are asked to go.
 
 use core::hash::{BuildHasher, Hash};
-use core::ptr::NonNull;
 
 use equivalent::Equivalent;
 
 use super::Cache;
 use super::removal::{Cause, Departures};
 use super::write::At;
-use crate::entries::Entry;
+use crate::entries::{Entry, EntryPointer};
 
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Takes an entry out, if a condition holds for it, or there is none: it is one of those that `out` has to tell of, and is
@@ -19,7 +18,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         out: &mut Departures<'_, K, V>,
         // Here to the end, if it is not asked: what it owns is the user's, and not dropped under the lock.
         mut condition: Option<impl FnOnce(&K, &V) -> bool>,
-    ) -> Option<NonNull<Entry<K, V>>> {
+    ) -> Option<EntryPointer> {
         let digest = self.digest(key);
         let At { mut writing, found, .. } = self.at(digest, key);
         // Whatever a condition says, which may have written to the source. And if there is nothing: what is being loaded may be
@@ -28,7 +27,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let leaving = found.and_then(|found| {
             let entry = writing.locked.item(found);
             // SAFETY: in the table, under the lock.
-            let (own_key, value) = unsafe { Entry::deref(entry) }.pair();
+            let (own_key, value) = unsafe { Entry::<K, V>::deref(entry) }.pair();
             let expired = !self.is_alive(entry);
             let goes = expired || condition.take().is_none_or(|condition| condition(own_key, value));
             goes.then_some((found, entry, expired))
@@ -99,7 +98,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let mut out = self.departures(self.enter_to_write());
         let entry = self.take_out_if(key, &mut out, condition)?;
         // SAFETY: `out` has not ended.
-        let value = unsafe { Entry::deref(entry) }.pair().1.clone();
+        let value = unsafe { Entry::<K, V>::deref(entry) }.pair().1.clone();
         // Before there is an answer: what is returned leaks if the listener panics.
         out.end();
         Some(value)

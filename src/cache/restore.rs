@@ -162,7 +162,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
         let mut segments = Vec::new();
         self.table.directory.each_segment(|mut writing| {
             let locked = &mut writing.locked;
-            let left = |share: &Share<K, V>| share.fair.saturating_sub(share.evictor.weight());
+            let left = |share: &Share| share.fair.saturating_sub(share.evictor.weight());
             // What few hold may be room for others.
             if locked.len() < FEW || left(&locked.state_ref().keep) < wanted[segments.len()] {
                 self.sweep(locked, u32::MAX, self.now(), &mut out);
@@ -242,12 +242,12 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
         flight: &Landing<'_, K, V>,
         out: &mut Departures<'_, K, V>,
     ) -> Result<(), Dumped<K, V>> {
-        let is_there = |at: &At<'_, K, V>, now| {
+        let is_there = |at: &At<'_>, now| {
             at.found.is_some_and(|found| !self.has_expired(at.writing.locked.item(found), now))
         };
         let facts = new_entry.facts;
         let has_expired = |now| self.time.is_some() && facts.has_expired(now);
-        let may_put = |at: &At<'_, K, V>, now| !is_there(at, now) && !has_expired(now) && !flight.is_stale();
+        let may_put = |at: &At<'_>, now| !is_there(at, now) && !has_expired(now) && !flight.is_stale();
         let Some(mut at) = self.at_with_quota(digest, &entry.key, &mut new_entry, may_put, out) else {
             return Err(entry);
         };

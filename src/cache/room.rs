@@ -62,7 +62,7 @@ pub(super) fn add<'c, P: Payload<Keep: Kept>>(
     debug_assert!(spot.found.is_none(), "a slot would not be the key's any more");
     if is_short(&spot.writing.locked) {
         // It calls the user's `Hash`, so before anything is changed. If it fails, others go.
-        double(directory, spot, |item| insertion.rehash(item));
+        double(directory, spot, &|item| insertion.rehash(item));
     }
     loop {
         let place = spot.place;
@@ -73,7 +73,7 @@ pub(super) fn add<'c, P: Payload<Keep: Kept>>(
         }
         // Not admitted, then: what follows calls the user's `Hash`.
         insertion.withdraw(locked, newcomer, mark);
-        if !(may_help(locked, newcomer.weight) && double(directory, spot, |item| insertion.rehash(item))) {
+        if !(may_help(locked, newcomer.weight) && double(directory, spot, &|item| insertion.rehash(item))) {
             let locked = &mut spot.writing.locked;
             let found = victim_in_the_way(&locked.residents(), spot.place);
             insertion.take_out(locked, found);
@@ -102,7 +102,7 @@ fn may_help<P: Payload<Keep: Kept>>(locked: &Locked<'_, P>, weight: u64) -> bool
 fn double<'c, P: Payload<Keep: Kept>>(
     directory: &'c Directory<P>,
     spot: &mut Spot<'c, P>,
-    rehash: impl Fn(P::Item) -> Digest,
+    rehash: &dyn Fn(P::Item) -> Digest,
 ) -> bool {
     let Spot { writing, digest, place, .. } = spot;
     let patience = writing.locked.state().keep.patience();
@@ -111,7 +111,7 @@ fn double<'c, P: Payload<Keep: Kept>>(
         return false;
     }
     let was_hashed = Cell::new(false);
-    let rehash = |item| {
+    let rehash = |item: P::Item| {
         was_hashed.set(true);
         rehash(item)
     };

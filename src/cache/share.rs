@@ -6,12 +6,13 @@ use crate::engine::Keep;
 use crate::entries::{Reserve, Reserves};
 
 /// A segment's part of the cache. In order, as the [`State`](crate::engine) it is in: what each insertion writes comes first.
+#[derive(Default)]
 #[repr(C)]
-pub(super) struct Share<K, V> {
+pub(super) struct Share {
     /// Who is to leave next, how much the segment may hold (its quota) and how much it holds.
     pub(super) evictor: Evictor,
     /// Memory for entries, and entries that have left.
-    pub(super) reserve: Reserve<K, V>,
+    pub(super) reserve: Reserve,
     /// The quota of a segment that neither borrows nor lends: an equal part of the capacity.
     pub(super) fair: u64,
     /// The bucket that is looked through next for entries that have expired.
@@ -24,25 +25,11 @@ pub(super) struct Share<K, V> {
     pub(super) patience: usize,
 }
 
-impl<K, V> Default for Share<K, V> {
-    fn default() -> Self {
-        Share {
-            reserve: Reserve::default(),
-            evictor: Evictor::default(),
-            fair: 0,
-            next_bucket: 0,
-            in_vain: 0,
-            insertions: 0,
-            patience: 0,
-        }
-    }
-}
-
-impl<K, V> Keep for Share<K, V> {
+impl Keep for Share {
     const MARKED: bool = true;
 }
 
-impl<K, V> Kept for Share<K, V> {
+impl Kept for Share {
     #[inline]
     fn evictor(&self) -> &Evictor {
         &self.evictor
@@ -59,8 +46,8 @@ impl<K, V> Kept for Share<K, V> {
 }
 
 // SAFETY: the rest is numbers, and memory of its own.
-unsafe impl<K, V> Reserves<K, V> for Share<K, V> {
-    fn reserve(&mut self) -> &mut Reserve<K, V> {
+unsafe impl Reserves for Share {
+    fn reserve(&mut self) -> &mut Reserve {
         &mut self.reserve
     }
 }

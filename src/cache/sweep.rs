@@ -1,7 +1,6 @@
 //! Entries that have expired leave: those that writes come by, and those that readers find.
 
 use core::hash::{BuildHasher, Hash};
-use core::ptr::NonNull;
 
 use super::Cache;
 use super::cache::CacheSlots;
@@ -9,7 +8,7 @@ use super::removal::{Cause, Departures};
 use super::time::Nanos;
 use super::write::At;
 use crate::engine::Locked;
-use crate::entries::Entry;
+use crate::entries::{Entry, EntryPointer};
 use crate::hash::Digest;
 use crate::reentry;
 
@@ -30,7 +29,7 @@ impl<K, V, S> Cache<K, V, S> {
     #[cold]
     pub(super) fn sweep_for(
         &self,
-        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        locked: &mut Locked<'_, CacheSlots>,
         weight: u64,
         now: Nanos,
         out: &mut Departures<'_, K, V>,
@@ -50,7 +49,7 @@ impl<K, V, S> Cache<K, V, S> {
     #[inline]
     pub(super) fn sweep_a_little(
         &self,
-        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        locked: &mut Locked<'_, CacheSlots>,
         now: Nanos,
         out: &mut Departures<'_, K, V>,
     ) {
@@ -72,7 +71,7 @@ impl<K, V, S> Cache<K, V, S> {
     #[inline]
     pub(super) fn sweep(
         &self,
-        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        locked: &mut Locked<'_, CacheSlots>,
         buckets: u32,
         now: Nanos,
         out: &mut Departures<'_, K, V>,
@@ -86,7 +85,7 @@ impl<K, V, S> Cache<K, V, S> {
     #[inline(never)]
     fn sweep_next(
         &self,
-        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        locked: &mut Locked<'_, CacheSlots>,
         buckets: u32,
         now: Nanos,
         out: &mut Departures<'_, K, V>,
@@ -109,13 +108,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// been replaced in time. What is found now was there then, or has come since: so if that had expired as well, or nothing
     /// is there, the key is absent. By who has the guard under which the entry was found.
     #[cold]
-    pub(super) fn find_again(
-        &self,
-        digest: Digest,
-        before: NonNull<Entry<K, V>>,
-    ) -> Option<NonNull<Entry<K, V>>> {
+    pub(super) fn find_again(&self, digest: Digest, before: EntryPointer) -> Option<EntryPointer> {
         // SAFETY: found after the guard was entered, both.
-        let key = |entry| unsafe { Entry::deref(entry) }.pair().0;
+        let key = |entry| unsafe { Entry::<K, V>::deref(entry) }.pair().0;
         self.table.directory.find(digest, || (), |entry| entry == before || key(entry) == key(before))
     }
 
@@ -123,12 +118,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// out instead, unless for that one had to wait.
     #[cold]
     #[inline(never)]
-    pub(super) fn renewed(
-        &self,
-        digest: Digest,
-        before: NonNull<Entry<K, V>>,
-        now: Nanos,
-    ) -> Option<NonNull<Entry<K, V>>> {
+    pub(super) fn renewed(&self, digest: Digest, before: EntryPointer, now: Nanos) -> Option<EntryPointer> {
         let entry = self.find_again(digest, before)?;
         if self.has_expired(entry, now) {
             self.take_out_expired(digest, entry, now);
@@ -140,7 +130,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Takes out an entry that a reader has found expired, if it is still there. Left to others where the reader would have to
     /// wait; and in a closure or `Eq` under whichever lock: it would be told of there.
     #[cold]
-    fn take_out_expired(&self, digest: Digest, entry: NonNull<Entry<K, V>>, now: Nanos) {
+    fn take_out_expired(&self, digest: Digest, entry: EntryPointer, now: Nanos) {
         if reentry::holds_a_lock() {
             return;
         }

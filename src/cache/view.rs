@@ -185,7 +185,7 @@ impl<'c, K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'c, K, V, S, G> {
         let mut out = self.cache.departures(self.cache.enter_to_write());
         let entry = self.cache.take_out_if(key, &mut out, condition)?;
         // SAFETY: it was in the table after the view's guard was entered.
-        Some(unsafe { Entry::deref(entry) }.pair().1)
+        Some(unsafe { Entry::<K, V>::deref(entry) }.pair().1)
     }
 }
 

@@ -137,7 +137,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         while let Some(mut entry) = walk.next(|cursor, out| self.table.directory.snapshot(cursor, out)) {
             loop {
                 // SAFETY: in the table, under its segment's lock, after the view was pinned, which is there until the end.
-                let (key, value) = unsafe { Entry::deref(entry) }.pair();
+                let (key, value) = unsafe { Entry::<K, V>::deref(entry) }.pair();
                 let is_alive = self.is_alive(entry);
                 if is_alive && keep(key, value) {
                     break;

@@ -6,7 +6,6 @@
 //! `Clone`, the weigher and the closures that say when an entry expires; whatever panics, nothing is half done.
 
 use core::hash::{BuildHasher, Hash};
-use core::ptr::NonNull;
 
 use equivalent::Equivalent;
 
@@ -21,12 +20,12 @@ use super::room::{self, Insertion};
 use super::share::Share;
 use super::time::{NEVER, Nanos};
 use crate::engine::{self, Found, Locked, Spot, Writing};
-use crate::entries::{Entry, OwnedEntry, Reserve, Within};
+use crate::entries::{Entry, EntryPointer, OwnedEntry, Reserve, Within};
 use crate::hash::Digest;
 use crate::outcome::Occupied;
 use crate::reclaim::LocalGuard;
 
-pub(super) type At<'c, K, V> = Spot<'c, CacheSlots<K, V>>;
+pub(super) type At<'c> = Spot<'c, CacheSlots>;
 
 /// An entry to come: what is known before anything is locked, and when its life [began](Cache::begin).
 pub(super) struct NewEntry {
@@ -67,7 +66,7 @@ impl<K, V, S> Cache<K, V, S> {
     /// Takes an entry out of its slot, which the policy did not ask for.
     pub(super) fn take_out(
         &self,
-        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        locked: &mut Locked<'_, CacheSlots>,
         found: Found,
         cause: Cause,
         out: &mut Departures<'_, K, V>,
@@ -84,7 +83,7 @@ impl<K, V, S> Cache<K, V, S> {
     /// Takes an entry out that somebody has asked to go, whether or not its time is over.
     pub(super) fn take_out_asked(
         &self,
-        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        locked: &mut Locked<'_, CacheSlots>,
         found: Found,
         now: Nanos,
         out: &mut Departures<'_, K, V>,
@@ -96,7 +95,7 @@ impl<K, V, S> Cache<K, V, S> {
     /// Takes all entries of a segment out, as somebody has asked.
     pub(super) fn take_out_all(
         &self,
-        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        locked: &mut Locked<'_, CacheSlots>,
         now: Nanos,
         out: &mut Departures<'_, K, V>,
     ) {
@@ -119,7 +118,7 @@ impl<K, V, S> Cache<K, V, S> {
 
     /// Why an entry leaves: for this cause, unless its time is over.
     #[inline]
-    fn cause_now(&self, entry: NonNull<Entry<K, V>>, now: Nanos, cause: Cause) -> Cause {
+    fn cause_now(&self, entry: EntryPointer, now: Nanos, cause: Cause) -> Cause {
         if self.has_expired(entry, now) { Cause::Expired } else { cause }
     }
 
@@ -131,9 +130,9 @@ impl<K, V, S> Cache<K, V, S> {
     #[inline(always)]
     unsafe fn departed(
         &self,
-        entry: NonNull<Entry<K, V>>,
+        entry: EntryPointer,
         cause: Cause,
-        reserve: &mut Reserve<K, V>,
+        reserve: &mut Reserve,
         out: &mut Departures<'_, K, V>,
     ) {
         out.counts.departed(cause, self.weight_of(entry));
@@ -142,7 +141,7 @@ impl<K, V, S> Cache<K, V, S> {
     }
 
     /// Tells readers of `weight` and `len` what a segment uses.
-    fn publish_used(&self, locked: &mut Locked<'_, CacheSlots<K, V>>) {
+    fn publish_used(&self, locked: &mut Locked<'_, CacheSlots>) {
         let state = locked.state();
         self.bound.set_used(state.index, state.keep.evictor.weight());
     }
@@ -151,7 +150,7 @@ impl<K, V, S> Cache<K, V, S> {
     #[inline]
     pub(super) fn decide<T>(
         &self,
-        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        locked: &mut Locked<'_, CacheSlots>,
         now: Nanos,
         out: &mut Departures<'_, K, V>,
         decision: impl FnOnce(&mut Evictor, &mut Entries<'_, '_, K, V, S>) -> T,
@@ -168,7 +167,7 @@ impl<K, V, S> Cache<K, V, S> {
     /// is only replaced.
     fn make_room_beside(
         &self,
-        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        locked: &mut Locked<'_, CacheSlots>,
         stays: Found,
         more: u64,
         now: Nanos,
@@ -184,7 +183,7 @@ impl<K, V, S> Cache<K, V, S> {
     /// all weigh the same none is turned away.
     pub(super) fn turns_away(
         &self,
-        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        locked: &mut Locked<'_, CacheSlots>,
         new_entry: &NewEntry,
         part: u64,
         digest: Digest,
@@ -204,26 +203,26 @@ impl<K, V, S> Cache<K, V, S> {
 }
 
 /// A locked segment's entries, for the policy.
-pub(super) type Entries<'e, 'd, K, V, S> = residents::Entries<'e, CacheSlots<K, V>, Victims<'e, 'd, K, V, S>>;
+pub(super) type Entries<'e, 'd, K, V, S> = residents::Entries<'e, CacheSlots, Victims<'e, 'd, K, V, S>>;
 
 /// What becomes of a locked segment's entries that are evicted.
 pub(super) struct Victims<'e, 'd, K, V, S> {
     cache: &'e Cache<K, V, S>,
-    reserve: &'e mut Reserve<K, V>,
+    reserve: &'e mut Reserve,
     now: Nanos,
     out: &'e mut Departures<'d, K, V>,
 }
 
-impl<K, V, S> Evict<CacheSlots<K, V>> for Victims<'_, '_, K, V, S> {
+impl<K, V, S> Evict<CacheSlots> for Victims<'_, '_, K, V, S> {
     #[inline]
-    fn weight(&self, residents: &engine::Residents<'_, CacheSlots<K, V>>, slot: Found) -> u64 {
+    fn weight(&self, residents: &engine::Residents<'_, CacheSlots>, slot: Found) -> u64 {
         // Without a look into the slot, where all weigh the same.
         if self.cache.fields.has_weight() { self.cache.weight_of(residents.item(slot)) } else { 1 }
     }
 
     // Where the policy does: one of its calls is that of most insertions, and the others are not in line.
     #[inline(always)]
-    fn evict(&mut self, residents: &mut engine::Residents<'_, CacheSlots<K, V>>, slot: Found) {
+    fn evict(&mut self, residents: &mut engine::Residents<'_, CacheSlots>, slot: Found) {
         let entry = residents.item(slot);
         let cause = self.cache.cause_now(entry, self.now, Cause::Size);
         residents.remove(slot);
@@ -238,12 +237,12 @@ struct Others<'e, 'd, K, V, S> {
     stays: Found,
 }
 
-impl<K, V, S> Evict<CacheSlots<K, V>> for Others<'_, '_, K, V, S> {
-    fn weight(&self, residents: &engine::Residents<'_, CacheSlots<K, V>>, slot: Found) -> u64 {
+impl<K, V, S> Evict<CacheSlots> for Others<'_, '_, K, V, S> {
+    fn weight(&self, residents: &engine::Residents<'_, CacheSlots>, slot: Found) -> u64 {
         self.victims.weight(residents, slot)
     }
 
-    fn evict(&mut self, residents: &mut engine::Residents<'_, CacheSlots<K, V>>, slot: Found) {
+    fn evict(&mut self, residents: &mut engine::Residents<'_, CacheSlots>, slot: Found) {
         debug_assert!(!self.stays(slot));
         self.victims.evict(residents, slot);
     }
@@ -260,9 +259,9 @@ struct Inserting<'e, 'd, K, V, S> {
     out: &'e mut Departures<'d, K, V>,
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher> Insertion<CacheSlots<K, V>> for Inserting<'_, '_, K, V, S> {
+impl<K: Hash + Eq, V, S: BuildHasher> Insertion<CacheSlots> for Inserting<'_, '_, K, V, S> {
     #[inline]
-    fn admit(&mut self, locked: &mut Locked<'_, CacheSlots<K, V>>, newcomer: Newcomer) -> u8 {
+    fn admit(&mut self, locked: &mut Locked<'_, CacheSlots>, newcomer: Newcomer) -> u8 {
         self.cache.decide(locked, self.new_entry.now, self.out, |evictor, entries| {
             match self.new_entry.heat {
                 None => evictor.admit(newcomer, entries),
@@ -271,33 +270,33 @@ impl<K: Hash + Eq, V, S: BuildHasher> Insertion<CacheSlots<K, V>> for Inserting<
         })
     }
 
-    fn withdraw(&mut self, locked: &mut Locked<'_, CacheSlots<K, V>>, newcomer: Newcomer, mark: u8) {
+    fn withdraw(&mut self, locked: &mut Locked<'_, CacheSlots>, newcomer: Newcomer, mark: u8) {
         locked.state().keep.evictor.removed(mark, newcomer.weight);
         self.cache.publish_used(locked);
     }
 
-    fn take_out(&mut self, locked: &mut Locked<'_, CacheSlots<K, V>>, found: Found) {
+    fn take_out(&mut self, locked: &mut Locked<'_, CacheSlots>, found: Found) {
         let cause = self.cache.cause_now(locked.item(found), self.new_entry.now, Cause::Size);
         self.cache.take_out(locked, found, cause, self.out);
     }
 
-    fn rehash(&self, entry: NonNull<Entry<K, V>>) -> Digest {
+    fn rehash(&self, entry: EntryPointer) -> Digest {
         self.cache.rehash(entry)
     }
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Locks the segment of a key with this digest, and finds the key.
-    pub(super) fn at<Q: ?Sized + Hash + Equivalent<K>>(&self, digest: Digest, key: &Q) -> At<'_, K, V> {
+    pub(super) fn at<Q: ?Sized + Hash + Equivalent<K>>(&self, digest: Digest, key: &Q) -> At<'_> {
         // SAFETY: in the table, under the segment's lock.
-        let eq = |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0);
+        let eq = |entry| key.equivalent(unsafe { Entry::<K, V>::deref(entry) }.pair().0);
         self.table.directory.lock_and_find(digest, eq)
     }
 
     /// The same, where the segment is locked.
-    fn at_in<'c>(&self, writing: Writing<'c, CacheSlots<K, V>>, digest: Digest, key: &K) -> At<'c, K, V> {
+    fn at_in<'c>(&self, writing: Writing<'c, CacheSlots>, digest: Digest, key: &K) -> At<'c> {
         // SAFETY: as above.
-        writing.find(digest, |entry| key.equivalent(unsafe { Entry::deref(entry) }.pair().0))
+        writing.find(digest, |entry| key.equivalent(unsafe { Entry::<K, V>::deref(entry) }.pair().0))
     }
 
     /// Asks the user what is to be known of an entry.
@@ -312,7 +311,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// An entry, in memory that belongs to the locked segment.
     fn make(
         &self,
-        at: &mut At<'_, K, V>,
+        at: &mut At<'_>,
         new_entry: &NewEntry,
         key: K,
         value: V,
@@ -322,7 +321,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         // A cache has no home cells.
         let new = OwnedEntry::new(&self.table.slab, magazine, digest, Within::Nowhere, key, value)?;
         // SAFETY: the table was told how long these tails are, and this entry is ours.
-        unsafe { self.fields.write(Entry::tail(new.pointer()), &new_entry.facts) };
+        unsafe { self.fields.write(Entry::<K, V>::tail(new.pointer()), &new_entry.facts) };
         Ok(new)
     }
 
@@ -333,9 +332,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         digest: Digest,
         key: &K,
         new_entry: &mut NewEntry,
-        may_put: impl FnOnce(&At<'c, K, V>, Nanos) -> bool,
+        may_put: impl FnOnce(&At<'c>, Nanos) -> bool,
         out: &mut Departures<'_, K, V>,
-    ) -> Option<At<'c, K, V>> {
+    ) -> Option<At<'c>> {
         let at = self.at(digest, key);
         self.begin(new_entry);
         if self.has_quota_at_once(&at, new_entry) || !may_put(&at, new_entry.now) {
@@ -347,7 +346,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
     /// Whether a segment has quota for an entry, and asks nobody: where entries are counted, hardly anybody has to go further.
     #[inline]
-    pub(super) fn has_quota_at_once(&self, at: &At<'_, K, V>, new_entry: &NewEntry) -> bool {
+    pub(super) fn has_quota_at_once(&self, at: &At<'_>, new_entry: &NewEntry) -> bool {
         debug_assert!(!new_entry.is_turned_away);
         let locked = &at.writing.locked;
         self.asks_nobody(locked.len()) && locked.state_ref().keep.evictor.capacity() >= new_entry.facts.weight
@@ -357,11 +356,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     #[inline(never)]
     pub(super) fn at_when_it_has_quota<'c>(
         &'c self,
-        mut at: At<'c, K, V>,
+        mut at: At<'c>,
         key: &K,
         new_entry: &mut NewEntry,
         out: &mut Departures<'_, K, V>,
-    ) -> Option<At<'c, K, V>> {
+    ) -> Option<At<'c>> {
         let (digest, mut has_asked) = (at.digest, false);
         loop {
             let locked = &mut at.writing.locked;
@@ -508,7 +507,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             Some(entry) => {
                 drop(at);
                 // SAFETY: in the table, under the lock, after the guard of `out` was entered, which has not ended.
-                let current = unsafe { Entry::deref(entry) }.pair().1.clone();
+                let current = unsafe { Entry::<K, V>::deref(entry) }.pair().1.clone();
                 // As above.
                 drop(key);
                 Ok(Err(Occupied { current, not_inserted: value }))
@@ -525,12 +524,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// The entry of a key that was looked for, if it may be returned; one that has expired is taken out.
-    fn alive_at(
-        &self,
-        at: &mut At<'_, K, V>,
-        now: Nanos,
-        out: &mut Departures<'_, K, V>,
-    ) -> Option<NonNull<Entry<K, V>>> {
+    fn alive_at(&self, at: &mut At<'_>, now: Nanos, out: &mut Departures<'_, K, V>) -> Option<EntryPointer> {
         let found = at.found?;
         let entry = at.writing.locked.item(found);
         if !self.has_expired(entry, now) {
@@ -545,12 +539,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     #[inline]
     pub(super) fn put_at<'c>(
         &'c self,
-        at: &mut At<'c, K, V>,
+        at: &mut At<'c>,
         new_entry: &NewEntry,
         key: K,
         value: V,
         out: &mut Departures<'_, K, V>,
-    ) -> Result<NonNull<Entry<K, V>>, Refused<K, V>> {
+    ) -> Result<EntryPointer, Refused<K, V>> {
         if at.found.is_none() {
             // On its way while the entry is made.
             room::prefetch(&at.writing.locked, new_entry.newcomer(at.digest));
@@ -584,9 +578,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     #[inline(never)]
     fn turn_away(
         &self,
-        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        locked: &mut Locked<'_, CacheSlots>,
         digest: Digest,
-        entry: NonNull<Entry<K, V>>,
+        entry: EntryPointer,
         new_entry: &NewEntry,
         out: &mut Departures<'_, K, V>,
     ) -> bool {
@@ -607,9 +601,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// expired and gone.
     fn replace_found(
         &self,
-        locked: &mut Locked<'_, CacheSlots<K, V>>,
+        locked: &mut Locked<'_, CacheSlots>,
         found: Found,
-        new: NonNull<Entry<K, V>>,
+        new: EntryPointer,
         new_entry: &NewEntry,
         out: &mut Departures<'_, K, V>,
     ) -> bool {

@@ -13,6 +13,7 @@ use super::directory::{Directory, Writing};
 use super::draft::{Draft, NoRoom, Purpose};
 use super::locked::Locked;
 use super::payload::Payload;
+use super::rehash::Rehash;
 use super::sizing::{MAX_BUCKETS, MAX_SEGMENTS};
 use crate::hash::{Digest, Place, scale};
 use crate::sync::Ordering;
@@ -46,7 +47,7 @@ impl<P: Payload> Directory<P> {
         &'a self,
         writing: &mut Writing<'a, P>,
         digest: Digest,
-        rehash: &dyn Fn(P::Item) -> Digest,
+        rehash: &dyn Rehash<P>,
     ) -> Result<(), NoRoom> {
         let buckets = writing.locked.segment().buckets().len();
         if u64::from(buckets) * 2 > u64::from(self.shape.split_buckets) {
@@ -57,24 +58,24 @@ impl<P: Payload> Directory<P> {
 
     /// Replaces the segment by a larger one, or splits it: twice the slots in all. `writing` becomes a lock on the segment that
     /// covers `prefix` then.
-    pub(super) fn grow<'a, H: Fn(P::Item) -> Digest + ?Sized>(
+    pub(super) fn grow<'a>(
         &'a self,
         writing: &mut Writing<'a, P>,
         prefix: u32,
         grows_early: bool,
-        rehash: &H,
+        rehash: &dyn Rehash<P>,
     ) -> Result<(), NoRoom> {
         self.grow_by(2, writing, prefix, grows_early, rehash)
     }
 
     /// As [`Directory::grow`]; a segment that does not split becomes `times` as large, a power of two.
-    pub(super) fn grow_by<'a, H: Fn(P::Item) -> Digest + ?Sized>(
+    pub(super) fn grow_by<'a>(
         &'a self,
         times: u64,
         writing: &mut Writing<'a, P>,
         prefix: u32,
         grows_early: bool,
-        rehash: &H,
+        rehash: &dyn Rehash<P>,
     ) -> Result<(), NoRoom> {
         let segment = writing.locked.segment();
         let buckets = segment.buckets().len();
@@ -88,7 +89,7 @@ impl<P: Payload> Directory<P> {
             self.split(writing, prefix, grows_early, rehash)?;
         } else {
             let (buckets, count) = if splits { (buckets, 2) } else { (larger as u32, 1) };
-            self.rebuild(writing, Replacement { buckets, count, grows_early }, prefix, &|item| rehash(item))?;
+            self.rebuild(writing, Replacement { buckets, count, grows_early }, prefix, rehash)?;
         }
         let pause = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         // Relaxed: information, as all counts.
@@ -120,7 +121,7 @@ impl<P: Payload> Directory<P> {
         writing: &mut Writing<'a, P>,
         replacement: Replacement,
         prefix: u32,
-        rehash: &dyn Fn(P::Item) -> Digest,
+        rehash: &dyn Rehash<P>,
     ) -> Result<(), NoRoom> {
         let old = &mut writing.locked;
         let (index, level) = (old.state_ref().index, old.state_ref().level);
@@ -173,7 +174,7 @@ impl<P: Payload> Directory<P> {
         old: &Locked<'_, P>,
         new: &mut [Locked<'_, P>],
         select: impl Fn(Digest) -> u32,
-        rehash: &dyn Fn(P::Item) -> Digest,
+        rehash: &dyn Rehash<P>,
     ) -> Result<(), NoRoom> {
         let (last, len) = (new.len() - 1, new[0].segment().buckets().len());
         // A `Hash` that contradicts itself may send the item astray, but not us.
@@ -183,7 +184,7 @@ impl<P: Payload> Directory<P> {
             for bucket in 0..buckets.len() {
                 buckets.fetch_ahead(bucket);
                 for (item, mark) in buckets.items(bucket) {
-                    let digest = rehash(item);
+                    let digest = rehash.digest(item);
                     let (target, place) = (select(digest), Place::new(digest, len));
                     let locked = &mut new[target];
                     let mark = if P::MARKED { mark } else { locked.split_bits(digest.prefix()) };

@@ -4,6 +4,7 @@ use super::directory::{Directory, Spot, Writing};
 use super::draft::NoRoom;
 use super::locked::Locked;
 use super::payload::Payload;
+use super::rehash::Rehash;
 use crate::hash::{Digest, Place};
 
 impl<P: Payload> Directory<P> {
@@ -32,7 +33,7 @@ impl<P: Payload> Directory<P> {
         writing: &mut Writing<'a, P>,
         digest: Digest,
         item: P::Item,
-        rehash: &impl Fn(P::Item) -> Digest,
+        rehash: &dyn Rehash<P>,
     ) -> Result<(), NoRoom> {
         let put = |writing: &mut Writing<'a, P>| {
             let place = Place::new(digest, writing.locked.segment().buckets().len());
@@ -87,7 +88,7 @@ impl<P: Payload> Directory<P> {
     /// Whether what is in the overflow of a segment in which many slots are free collides in the bits that select bucket and
     /// tag alone, as keys do that were chosen by some bits of their hashes: growing parts them in the end. Asked each time that
     /// they are twice as many as growing has left, and a quarter of the slots at the least [G9].
-    fn parts_overflow(&self, locked: &mut Locked<'_, P>, rehash: &impl Fn(P::Item) -> Digest) -> bool {
+    fn parts_overflow(&self, locked: &mut Locked<'_, P>, rehash: &dyn Rehash<P>) -> bool {
         let (many, asked) = (locked.state_ref().overflow_len, locked.state_ref().parted_at as usize);
         let least = 16.max(locked.slots() / 4).max(2 * asked);
         if P::MARKED || self.shape.fixed_capacity.is_some() || many < least {
@@ -100,7 +101,7 @@ impl<P: Payload> Directory<P> {
         }
         for buckets in locked.segment().overflow().blocks() {
             for bucket in 0..buckets.len() {
-                digests.extend(buckets.items(bucket).map(|(item, _)| rehash(item).bits()));
+                digests.extend(buckets.items(bucket).map(|(item, _)| rehash.digest(item).bits()));
             }
         }
         // Not keys of few hashes: those stay together.

@@ -122,14 +122,19 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
                 return Some(buckets.found(bucket, lane));
             }
         }
-        if self.segment.has_no_overflow() { None } else { self.find_in_overflow(Heading::of(place), eq) }
+        if self.segment.has_no_overflow() {
+            None
+        } else {
+            self.find_in_overflow(Heading::of(place), &mut { eq })
+        }
     }
 
     #[cold]
-    fn find_in_overflow(&self, of: Heading, mut eq: impl FnMut(P::Item) -> bool) -> Option<Found> {
+    #[inline(never)]
+    fn find_in_overflow(&self, of: Heading, eq: &mut dyn FnMut(P::Item) -> bool) -> Option<Found> {
         let mut matching = self.segment.overflow().matching(of);
         let found =
-            matching.find(|(buckets, bucket, lane)| buckets.item(*bucket, *lane).is_some_and(&mut eq));
+            matching.find(|(buckets, bucket, lane)| buckets.item(*bucket, *lane).is_some_and(&mut *eq));
         found.map(|(buckets, bucket, lane)| buckets.found(bucket, lane))
     }
 

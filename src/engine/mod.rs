@@ -29,6 +29,7 @@
 //! | `residents` | marks and slots of a locked segment, for who evicts |
 //! | `supply` | memory for segments, side by side |
 //! | `segment` | one table; how to read it |
+//! | `rehash` | a hash function, as growth calls it |
 //! | `parting` | which way an item goes in splits to come |
 //! | `stale` | buckets that have changed since they were copied |
 //! | `stats` | counts |
@@ -65,6 +66,7 @@ mod path;
 mod payload;
 mod pool;
 mod publish;
+mod rehash;
 mod replica;
 mod residents;
 mod resize;

@@ -31,6 +31,38 @@ pub(super) fn deciding<P: Payload>(level: u32) -> Option<u32> {
     (P::SPLIT_BITS - level % block::<P>()).checked_sub(1)
 }
 
+/// The halves of a segment that splits where no split bit tells which of them an item goes to.
+#[derive(Clone, Copy)]
+pub(crate) struct Halves {
+    /// The lower half covers this entry of a directory of `entries`, the upper one the next.
+    lower: u32,
+    entries: u32,
+    /// See [`last_entries`].
+    last_entries: u32,
+}
+
+impl Halves {
+    /// Those of the segment of entry `index` in a directory of `base << level`.
+    pub(super) fn new<P: Payload>(base: u32, index: u32, level: u32) -> Self {
+        let last_entries = last_entries::<P>(base, level + 1);
+        Halves { lower: index * 2, entries: base << (level + 1), last_entries }
+    }
+
+    /// 1 if an item with this prefix goes to the upper half, 0 if to the lower one. `lower` is even, but the compiler does not
+    /// know that, and makes no branch of the bit, of which every other would be predicted wrongly. A `Hash` that contradicts
+    /// itself may send an item astray, but not us.
+    #[inline(always)]
+    pub(super) fn is_upper(self, prefix: u32) -> u32 {
+        scale(prefix, self.entries).wrapping_sub(self.lower) & 1
+    }
+
+    /// The split bits of such an item in either half.
+    #[inline(always)]
+    pub(super) fn split_bits<P: Payload>(self, prefix: u32) -> u8 {
+        split_bits::<P>(prefix, self.last_entries)
+    }
+}
+
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::super::payload::{Inline, MOST_SPLIT_BITS, Pointer};

@@ -6,18 +6,14 @@ use super::growth::Replacement;
 use super::locked::Locked;
 use super::payload::Payload;
 use super::pool::Retired;
+use super::rehash::Rehash;
 use super::segment::Segment;
 use super::sizing::{CapacityError, MAX_CAPACITY, Shape};
-use crate::hash::Digest;
 
 impl<P: Payload> Directory<P> {
     /// Grows segments until `additional` more items will find room without growing, if they spread evenly; all are filled as
     /// far as paths lead from then on. The error says so of all items together.
-    pub(crate) fn reserve(
-        &self,
-        additional: usize,
-        rehash: &dyn Fn(P::Item) -> Digest,
-    ) -> Result<(), CapacityError> {
+    pub(crate) fn reserve(&self, additional: usize, rehash: &dyn Rehash<P>) -> Result<(), CapacityError> {
         // Also where nothing will be locked.
         self.assert_not_writing();
         if self.shape.fixed_capacity.is_some() {
@@ -121,7 +117,7 @@ impl<P: Payload> Directory<P> {
     /// Replaces every segment that is much too large for its items by a smaller one, or whose overflow is, by one without, if
     /// not as many with one as there are current wait to be freed; and gives back what was copied ahead of splits that are not
     /// due any more.
-    pub(crate) fn shrink(&self, rehash: &dyn Fn(P::Item) -> Digest) {
+    pub(crate) fn shrink(&self, rehash: &dyn Rehash<P>) {
         // Also where nothing will be locked.
         self.assert_not_writing();
         if self.shape.fixed_capacity.is_some() {
@@ -169,6 +165,7 @@ mod tests {
     use super::super::growth::tests::{Words, insert, insert_as, rehash, segments_of, table};
     use super::super::sizing::Options;
     use super::*;
+    use crate::hash::Digest;
     use crate::hash::Place;
     use crate::sync::Ordering;
 
@@ -270,7 +267,7 @@ mod tests {
         }
         let (segments, with_overflow) = overflows();
         assert!(segments > 8 && with_overflow == segments, "{with_overflow} of {segments}");
-        table.shrink(&|item| digest(item.0));
+        table.shrink(&|item: (u64, u64)| digest(item.0));
         assert_eq!(overflows(), (segments, 0));
         // SAFETY: nobody else uses the table.
         unsafe { table.drain_pool().free() };
@@ -292,7 +289,7 @@ mod tests {
             }
             let slots = table.slots();
             let bytes = || {
-                table.shrink(&|item| digest(item.0));
+                table.shrink(&|item: (u64, u64)| digest(item.0));
                 // SAFETY: nobody else uses the table.
                 unsafe { table.drain_pool().free() };
                 table.meter.bytes() as u64
@@ -321,12 +318,12 @@ mod tests {
         };
         // Both buckets of those that collide are full, and the segment is not half full: so they do not make it grow.
         (0..8).chain(1000..1007).for_each(|key| insert_as(&table, key, digest).unwrap());
-        table.shrink(&|item| digest(item.0));
+        table.shrink(&|item: (u64, u64)| digest(item.0));
         let bytes: Vec<_> = (0..30)
             .map(|_| {
                 (8..1000).for_each(|key| insert_as(&table, key, digest).unwrap());
                 (8..1000).for_each(remove);
-                table.shrink(&|item| digest(item.0));
+                table.shrink(&|item: (u64, u64)| digest(item.0));
                 table.meter.bytes()
             })
             .collect();

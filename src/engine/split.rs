@@ -12,14 +12,15 @@ use super::directory::{Directory, Writing};
 use super::draft::{NoRoom, Purpose};
 use super::locked::{Locked, SLOTS_PER_COPY_AHEAD};
 use super::memory::try_box;
-use super::parting;
+use super::parting::{self, Halves};
 use super::payload::Payload;
+use super::rehash::Rehash;
 use super::residents::pair;
 use super::segment::{Ahead, SegmentRef, State};
 use super::stale::Stale;
 use super::stripes;
 use super::tags::{SLOTS, tag_at, taken_lanes};
-use crate::hash::{Digest, scale};
+use crate::hash::scale;
 use crate::sync::step;
 
 /// Buckets that are copied ahead with each insertion: all, by when the segment splits.
@@ -28,12 +29,12 @@ const AT_A_TIME: usize = SLOTS_PER_COPY_AHEAD / SLOTS as usize;
 impl<P: Payload> Directory<P> {
     /// Splits a segment that has no overflow; `writing` becomes a lock on the half that covers `prefix`. On an error, or if
     /// `rehash` panics, nothing has changed but what has been copied ahead.
-    pub(super) fn split<'a, H: Fn(P::Item) -> Digest + ?Sized>(
+    pub(super) fn split<'a>(
         &'a self,
         writing: &mut Writing<'a, P>,
         prefix: u32,
         grows_early: bool,
-        rehash: &H,
+        rehash: &dyn Rehash<P>,
     ) -> Result<(), NoRoom> {
         let old = &mut writing.locked;
         self.begin(old)?;
@@ -56,10 +57,10 @@ impl<P: Payload> Directory<P> {
     }
 
     /// Copies some of what will leave a segment that will split soon [G7]. If it will not, or there is no memory, nothing
-    /// happens. `rehash` is known to the compiler: it is called once or twice for each item that comes into a map that grows.
+    /// happens.
     #[cold]
     #[inline(never)]
-    pub(super) fn copy_ahead(&self, locked: &mut Locked<'_, P>, rehash: &impl Fn(P::Item) -> Digest) {
+    pub(super) fn copy_ahead(&self, locked: &mut Locked<'_, P>, rehash: &dyn Rehash<P>) {
         let begun = locked.state_ref().ahead.is_some();
         let may = locked.segment().has_no_overflow() && (begun || self.splits(locked));
         if may && self.begin(locked).is_ok() {
@@ -85,11 +86,11 @@ impl<P: Payload> Directory<P> {
     }
 
     /// Copies what will leave the segment from as many as `most` of the buckets that are stale, and locks the copy.
-    fn copy_leaving<'a, H: Fn(P::Item) -> Digest + ?Sized>(
+    fn copy_leaving<'a>(
         &self,
         old: &mut Locked<'a, P>,
         most: usize,
-        rehash: &H,
+        rehash: &dyn Rehash<P>,
     ) -> Locked<'a, P> {
         let State { index, level, .. } = *old.state_ref();
         if let Some(deciding) = parting::deciding::<P>(level) {
@@ -99,22 +100,8 @@ impl<P: Payload> Directory<P> {
                 })
             });
         }
-        let (lower, entries) = (index * 2, self.shape.segments << (level + 1));
-        let last_entries = parting::last_entries::<P>(self.shape.segments, level + 1);
-        old.copy_leaving(most, |buckets, bucket| {
-            buckets.fetch_ahead(bucket);
-            let mut leaving = 0;
-            for lane in taken_lanes(buckets.tags(bucket)) {
-                let item = buckets.item(bucket, lane).expect("a slot is filled while the lock is held");
-                let prefix = rehash(item).prefix();
-                buckets.set_split_bits(bucket, lane, parting::split_bits::<P>(prefix, last_entries));
-                // 1 in the upper half. `lower` is even, but the compiler does not know that, and makes no branch of the bit,
-                // of which every other would be predicted wrongly. A `Hash` that contradicts itself may send an item astray,
-                // but not us.
-                leaving |= (scale(prefix, entries).wrapping_sub(lower) & 1) << (8 * lane);
-            }
-            leaving
-        })
+        let halves = Halves::new::<P>(self.shape.segments, index, level);
+        old.copy_leaving(most, |buckets, bucket| rehash.leaving(buckets, bucket, halves))
     }
 }
 
@@ -200,7 +187,7 @@ mod tests {
     use super::super::segment::State;
     use super::super::sizing::{Options, Shape};
     use super::*;
-    use crate::hash::Place;
+    use crate::hash::{Digest, Place};
 
     fn table<P: Payload>() -> Directory<P> {
         let options = Options {

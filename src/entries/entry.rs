@@ -8,8 +8,18 @@ use super::homes::Within;
 use super::magazine::Magazine;
 use super::slab::Slab;
 use crate::hash::Digest;
-use crate::reclaim::Retire;
+use crate::reclaim::{Guard, Retire};
 use crate::sync::{AtomicU64, Watch};
+
+/// What a slot points to, whatever keys and values are: so the compiler makes the engine once for all maps of a program.
+/// As aligned as every piece is: so that an entry's address leaves room for split bits [G8].
+#[derive(Debug)]
+pub(crate) struct ErasedEntry {
+    _aligned: [usize; 0],
+}
+
+/// The address of an [`Entry`], out of a table: of which type the table knows.
+pub(crate) type EntryPointer = NonNull<ErasedEntry>;
 
 /// Key and value, in memory of the table's slab: a piece, a home cell or a box.
 #[derive(Debug)]
@@ -17,7 +27,7 @@ pub(crate) struct Entry<K, V> {
     pub(crate) key: K,
     pub(crate) value: V,
     watch: Watch,
-    /// As every piece is: so that an entry's address leaves room for split bits [G8].
+    /// See [`ErasedEntry`].
     _aligned: [usize; 0],
 }
 
@@ -26,13 +36,14 @@ impl<K, V> Entry<K, V> {
     ///
     /// # Safety
     ///
-    /// The pointer was in the table at some moment since a guard was entered that outlives `'g`; or the table is exclusively
-    /// the caller's; or the entry has left the table, and it is the caller's to retire, which is done after `'g`.
+    /// The pointer is of a table of such keys and values: it was there at some moment since a guard was entered that outlives
+    /// `'g`; or the table is exclusively the caller's; or the entry has left the table, and it is the caller's to retire, which
+    /// is done after `'g`.
     #[inline(always)]
-    pub(crate) unsafe fn deref<'g>(this: NonNull<Self>) -> &'g Self {
+    pub(crate) unsafe fn deref<'g>(this: EntryPointer) -> &'g Self {
         // SAFETY: the caller's; [I6] keeps it alive, and nobody writes to an entry once it is published, but who has the table
         // to himself [W8].
-        let entry = unsafe { this.as_ref() };
+        let entry = unsafe { this.cast::<Self>().as_ref() };
         entry.watch.read();
         entry
     }
@@ -41,11 +52,12 @@ impl<K, V> Entry<K, V> {
     ///
     /// # Safety
     ///
-    /// The entry is in the table, which is exclusively the caller's as long as `'m`, and nobody has another reference to it.
+    /// The entry is in a table of such keys and values, which is exclusively the caller's as long as `'m`, and nobody has
+    /// another reference to it.
     #[inline]
-    pub(crate) unsafe fn deref_mut<'m>(mut this: NonNull<Self>) -> &'m mut Self {
+    pub(crate) unsafe fn deref_mut<'m>(this: EntryPointer) -> &'m mut Self {
         // SAFETY: the caller's [W8].
-        let entry = unsafe { this.as_mut() };
+        let entry = unsafe { this.cast::<Self>().as_mut() };
         entry.watch.read();
         entry
     }
@@ -54,11 +66,22 @@ impl<K, V> Entry<K, V> {
     ///
     /// # Safety
     ///
-    /// The entry is of a table, and not freed.
+    /// The entry is of a table of such keys and values, and not freed.
     #[inline(always)]
-    pub(crate) unsafe fn tail(this: NonNull<Self>) -> NonNull<AtomicU64> {
+    pub(crate) unsafe fn tail(this: EntryPointer) -> NonNull<AtomicU64> {
         // SAFETY: the caller's.
-        unsafe { EntrySlab::tail(this) }
+        unsafe { EntrySlab::tail(this.cast::<Self>()) }
+    }
+
+    /// Retires an entry: [`Guard::retire`].
+    ///
+    /// # Safety
+    ///
+    /// As there; and the entry is of a table of such keys and values.
+    #[inline]
+    pub(crate) unsafe fn retire(this: EntryPointer, guard: &impl Guard) {
+        // SAFETY: the caller's.
+        unsafe { guard.retire(this.cast::<Self>().as_ptr()) };
     }
 
     /// Key and value.
@@ -70,10 +93,9 @@ impl<K, V> Entry<K, V> {
 
 impl<K, V> Retire for Entry<K, V> {
     unsafe fn free(this: *mut Self) {
-        // SAFETY: never null: it was in the table.
+        // SAFETY: never null: it was in the table. And the caller's: nobody else will reach it.
         let this = unsafe { NonNull::new_unchecked(this) };
-        // SAFETY: the caller's.
-        drop(unsafe { OwnedEntry::from_raw(this) });
+        drop(OwnedEntry(this));
     }
 
     unsafe fn link(this: *mut Self) -> *mut *mut () {
@@ -113,23 +135,23 @@ impl<K, V> OwnedEntry<K, V> {
     ///
     /// # Safety
     ///
-    /// Nobody else will reach or free it, and its slab outlives it.
-    pub(crate) unsafe fn from_raw(entry: NonNull<Entry<K, V>>) -> Self {
-        OwnedEntry(entry)
+    /// It is of a table of such keys and values; nobody else will reach or free it, and its slab outlives it.
+    pub(crate) unsafe fn from_raw(entry: EntryPointer) -> Self {
+        OwnedEntry(entry.cast())
     }
 
     /// The entry, for whoever sees to it from now on.
     #[inline]
-    pub(crate) fn into_raw(self) -> NonNull<Entry<K, V>> {
-        let entry = self.0;
+    pub(crate) fn into_raw(self) -> EntryPointer {
+        let entry = self.pointer();
         core::mem::forget(self);
         entry
     }
 
     /// What goes into a slot. The table owns it once [`OwnedEntry::publish`] is called.
     #[inline]
-    pub(crate) fn pointer(&self) -> NonNull<Entry<K, V>> {
-        self.0
+    pub(crate) fn pointer(&self) -> EntryPointer {
+        self.0.cast()
     }
 
     /// The table owns it now.
@@ -153,7 +175,8 @@ impl<K, V> OwnedEntry<K, V> {
             return self.into_pair();
         }
         // SAFETY: ours: moved out, and never looked at again.
-        let entry = unsafe { self.into_raw().read() };
+        let entry = unsafe { self.0.read() };
+        core::mem::forget(self);
         (entry.key, entry.value)
     }
 }

@@ -28,7 +28,7 @@ impl<P, K, V> Kept<P, K, V> {
     pub(crate) fn entry(&self) -> &Entry<K, V> {
         // SAFETY: `new`'s caller's: if it has left the table, after the guard was entered; and the reference does not outlive
         // `self`, and with it the view.
-        unsafe { Entry::deref(self.entry) }
+        unsafe { Entry::deref(self.entry.cast()) }
     }
 
     /// A part of the value.

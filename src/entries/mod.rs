@@ -32,7 +32,7 @@ mod sorting;
 mod surplus;
 mod table;
 
-pub(crate) use entry::{Entry, OwnedEntry};
+pub(crate) use entry::{Entry, EntryPointer, OwnedEntry};
 pub(crate) use homes::Within;
 pub(crate) use kept::Kept;
 pub(crate) use old::{OldEntries, RETIRED_AS_ONE, Reserve, Reserves, retire_all};

@@ -8,42 +8,37 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
-use super::entry::{Entry, EntrySlab};
+use super::entry::{Entry, EntryPointer, EntrySlab};
 use super::magazine::Magazine;
 use crate::engine::{Keep, try_box};
 use crate::reclaim::{Guard, Retire};
 
 /// What a table keeps under the lock of each segment. In this order what changes with each entry, how many there are of
 /// either, is side by side: on one line, unless the whole begins with a line.
+#[derive(Default)]
 #[repr(C)]
-pub(crate) struct Reserve<K, V> {
+pub(crate) struct Reserve {
     /// Memory for further entries.
     pub(crate) free: Magazine,
     /// Entries that have been taken out and are not retired yet.
-    pub(crate) old: Gathered<K, V>,
+    pub(crate) old: Gathered,
 }
 
-impl<K, V> Default for Reserve<K, V> {
-    fn default() -> Self {
-        Reserve { free: Magazine::default(), old: Gathered::default() }
-    }
-}
-
-impl<K, V> Keep for Reserve<K, V> {}
+impl Keep for Reserve {}
 
 /// What is kept under the lock of each segment, a [`Reserve`] among it.
 ///
 /// # Safety
 ///
 /// What else is kept may be sent and shared with keys and values that may.
-pub(crate) unsafe trait Reserves<K, V>: Keep {
+pub(crate) unsafe trait Reserves: Keep {
     /// The reserve.
-    fn reserve(&mut self) -> &mut Reserve<K, V>;
+    fn reserve(&mut self) -> &mut Reserve;
 }
 
 // SAFETY: it is all there is.
-unsafe impl<K, V> Reserves<K, V> for Reserve<K, V> {
-    fn reserve(&mut self) -> &mut Reserve<K, V> {
+unsafe impl Reserves for Reserve {
+    fn reserve(&mut self) -> &mut Reserve {
         self
     }
 }
@@ -55,59 +50,57 @@ pub(crate) const RETIRED_AS_ONE: usize = Magazine::ROOM;
 ///
 /// # Safety
 ///
-/// The table does not lead to them any more, nobody else retires them, and the guard is of their map.
-pub(crate) unsafe fn retire_all<K, V>(
-    entries: impl Iterator<Item = NonNull<Entry<K, V>>>,
-    guard: &impl Guard,
-) {
+/// They are of a table of such keys and values, which does not lead to them any more; nobody else retires them, and the guard is
+/// of their map.
+pub(crate) unsafe fn retire_all<K, V>(entries: impl Iterator<Item = EntryPointer>, guard: &impl Guard) {
     if OldEntries::<K, V>::GATHERS {
         let mut old = Gathered::default();
         for entry in entries {
-            if let Some(many) = old.push(entry) {
+            if let Some(many) = old.push::<K, V>(entry) {
                 // SAFETY: the caller's.
                 unsafe { many.retire(guard) };
             }
         }
         // SAFETY: the caller's.
-        unsafe { old.take().retire(guard) };
+        unsafe { old.take::<K, V>().retire(guard) };
     } else {
         // SAFETY: the caller's.
-        entries.for_each(|entry| unsafe { guard.retire(entry.as_ptr()) });
+        entries.for_each(|entry| unsafe { Entry::<K, V>::retire(entry, guard) });
     }
 }
 
 /// Entries that the table does not lead to any more, and that wait for company. Dropping them loses nothing but their memory,
 /// which goes with the slab.
 #[repr(C)]
-pub(crate) struct Gathered<K, V> {
+pub(crate) struct Gathered {
     /// First, beside what comes before and changes as often.
     len: usize,
-    entries: [MaybeUninit<NonNull<Entry<K, V>>>; Magazine::ROOM],
+    entries: [MaybeUninit<EntryPointer>; Magazine::ROOM],
 }
 
-impl<K, V> Default for Gathered<K, V> {
+impl Default for Gathered {
     fn default() -> Self {
         Gathered { len: 0, entries: [const { MaybeUninit::uninit() }; Magazine::ROOM] }
     }
 }
 
-impl<K, V> Gathered<K, V> {
+impl Gathered {
     /// Adds an entry that has just been taken out; gives up all when they are many, for the caller to retire.
     #[inline]
-    pub(crate) fn push(&mut self, entry: NonNull<Entry<K, V>>) -> Option<OldEntries<K, V>> {
+    pub(crate) fn push<K, V>(&mut self, entry: EntryPointer) -> Option<OldEntries<K, V>> {
         self.add(entry).then(|| self.take())
     }
 
     /// Adds an entry that has just been taken out; whether they are many now, for the caller to [take](Self::take) and retire.
     #[inline]
-    pub(crate) fn add(&mut self, entry: NonNull<Entry<K, V>>) -> bool {
+    pub(crate) fn add(&mut self, entry: EntryPointer) -> bool {
         self.entries[self.len].write(entry);
         self.len += 1;
         self.len == self.entries.len()
     }
 
     /// Gives all up.
-    pub(crate) fn take(&mut self) -> OldEntries<K, V> {
+    pub(crate) fn take<K, V>(&mut self) -> OldEntries<K, V> {
         let mut pieces = Magazine::default();
         for entry in &self.entries[..self.len] {
             // SAFETY: as many have been written.
@@ -162,7 +155,7 @@ impl<K, V> OldEntries<K, V> {
     unsafe fn retire_each(&self, guard: &impl Guard) {
         // SAFETY: as said there.
         self.pieces.pieces().iter().for_each(|piece| unsafe {
-            guard.retire(piece.cast::<Entry<K, V>>().as_ptr());
+            Entry::<K, V>::retire(piece.cast(), guard);
         });
     }
 }

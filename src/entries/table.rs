@@ -1,9 +1,10 @@
 //! A table's memory: its directory of pointers, its entries, its collector.
 
 use core::marker::PhantomData;
+use core::panic::RefUnwindSafe;
 use std::sync::Arc;
 
-use super::entry::{Entry, EntrySlab, OwnedEntry};
+use super::entry::{Entry, EntrySlab, ErasedEntry, OwnedEntry};
 use super::home_lines::HomeLines;
 use super::magazine::Chain;
 use super::old::{OldEntries, Reserve, Reserves};
@@ -12,7 +13,7 @@ use crate::hash::Digest;
 use crate::reclaim::{Collector, FirstPanic, Guard, Retire};
 
 /// What slots hold: pointers to entries, and under each segment's lock at least what is between them and the slab.
-pub(crate) type Slots<K, V, R = Reserve<K, V>> = Pointer<Entry<K, V>, R>;
+pub(crate) type Slots<R = Reserve> = Pointer<ErasedEntry, R>;
 
 /// One removed entry may wait for so many slots before barriers stop waiting for their time. Of a map of 60 thousand that two
 /// threads write to these are some eight thousand, a third of a millisecond's: twice as many plain entries as may wait in any
@@ -25,11 +26,11 @@ const SLOTS_PER_WAITING_IN_CACHES: usize = 64;
 const BYTES_PER_SLOT: usize = size_of::<usize>() + 1;
 
 /// A directory and the entries it points to.
-pub(crate) struct Table<K, V, R: Reserves<K, V> = Reserve<K, V>> {
+pub(crate) struct Table<K, V, R: Reserves = Reserve> {
     // Dropped in this order: what is retired is freed before the directory, and all entries before their memory [C3].
     /// Of pins of either kind [C1], and of what they keep [C2].
     pub(crate) collector: Collector,
-    pub(crate) directory: Directory<Slots<K, V, R>>,
+    pub(crate) directory: Directory<Slots<R>>,
     pub(crate) slab: Arc<EntrySlab<K, V>>,
     home_lines: HomeLines,
     /// Entries are shared and dropped by whichever thread reclaims them; and a table of `K` is no table of a subtype.
@@ -37,11 +38,14 @@ pub(crate) struct Table<K, V, R: Reserves<K, V> = Reserve<K, V>> {
 }
 
 // SAFETY: the entries go with the table.
-unsafe impl<K: Send, V: Send, R: Reserves<K, V>> Send for Table<K, V, R> {}
+unsafe impl<K: Send, V: Send, R: Reserves> Send for Table<K, V, R> {}
 // SAFETY: through a shared table entries are read by many threads, inserted by one and dropped by another.
-unsafe impl<K: Send + Sync, V: Send + Sync, R: Reserves<K, V>> Sync for Table<K, V, R> {}
+unsafe impl<K: Send + Sync, V: Send + Sync, R: Reserves> Sync for Table<K, V, R> {}
 
-impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
+/// A panic in user code leaves it whole.
+impl<K: RefUnwindSafe, V: RefUnwindSafe, R: Reserves> RefUnwindSafe for Table<K, V, R> {}
+
+impl<K, V, R: Reserves> Table<K, V, R> {
     /// An empty table, whose entries have `tail` more bytes each. Those that need no drop are retired many as one, if they
     /// are `gathered`.
     pub(crate) fn new(
@@ -54,12 +58,7 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
     }
 
     /// The same, of these segments.
-    fn with_directory(
-        directory: Directory<Slots<K, V, R>>,
-        requested: usize,
-        tail: usize,
-        gathered: bool,
-    ) -> Self {
+    fn with_directory(directory: Directory<Slots<R>>, requested: usize, tail: usize, gathered: bool) -> Self {
         let (meter, shape) = (directory.meter(), directory.shape());
         let room = move || Self::most_waiting(meter.bytes(), gathered);
         // Lists of entries are retired as one: few of them are many.
@@ -75,7 +74,7 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
     }
 
     /// An empty table of a map, of these segments, with home cells for so many entries if there are to be any.
-    pub(crate) fn for_map_with_directory(directory: Directory<Slots<K, V, R>>, at_home: usize) -> Self {
+    pub(crate) fn for_map_with_directory(directory: Directory<Slots<R>>, at_home: usize) -> Self {
         Self::with_directory(directory, at_home, 0, true)
     }
 
@@ -118,7 +117,7 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
     /// Retires what waits for company under the segments' locks.
     fn retire_old(&self, guard: &impl Guard) {
         self.directory.each_segment(|mut writing| {
-            let old = writing.locked.state().keep.reserve().old.take();
+            let old = writing.locked.state().keep.reserve().old.take::<K, V>();
             drop(writing);
             // SAFETY: the caller's guard is of our collector.
             unsafe { old.retire(guard) };
@@ -153,7 +152,7 @@ impl<K, V, R: Reserves<K, V>> Table<K, V, R> {
     }
 }
 
-impl<K, V, R: Reserves<K, V>> Retire for Retired<Slots<K, V, R>> {
+impl<R: Reserves> Retire for Retired<Slots<R>> {
     unsafe fn free(this: *mut Self) {
         // SAFETY: the caller's; from a box.
         let old = unsafe { Box::from_raw(this) };
@@ -167,7 +166,7 @@ impl<K, V, R: Reserves<K, V>> Retire for Retired<Slots<K, V, R>> {
     }
 }
 
-impl<K, V, R: Reserves<K, V>> Drop for Table<K, V, R> {
+impl<K, V, R: Reserves> Drop for Table<K, V, R> {
     /// Drops every entry, even if the drop of another panics; the first panic goes on afterwards. Those that have no boxes go
     /// with the slab.
     fn drop(&mut self) {
@@ -177,7 +176,7 @@ impl<K, V, R: Reserves<K, V>> Drop for Table<K, V, R> {
         }
         drop_each(|drop_one| {
             // SAFETY: `&mut self`, which is being dropped: each is given once, nobody has a guard, and nobody looks any more.
-            self.directory.give_all(|entry| drop_one(unsafe { OwnedEntry::from_raw(entry) }));
+            self.directory.give_all(|entry| drop_one(unsafe { OwnedEntry::<K, V>::from_raw(entry) }));
         });
     }
 }
@@ -198,13 +197,13 @@ mod tests {
     fn an_eighth_of_the_slots_waits_and_a_64th_of_plain_entries_in_a_cache() {
         /// What lies under the locks of something that evicts.
         #[derive(Default)]
-        struct Marked(Reserve<u64, u64>);
+        struct Marked(Reserve);
         impl crate::engine::Keep for Marked {
             const MARKED: bool = true;
         }
         // SAFETY: as `Reserve`'s.
-        unsafe impl Reserves<u64, u64> for Marked {
-            fn reserve(&mut self) -> &mut Reserve<u64, u64> {
+        unsafe impl Reserves for Marked {
+            fn reserve(&mut self) -> &mut Reserve {
                 &mut self.0
             }
         }

@@ -112,7 +112,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
         value: V,
     ) -> bool {
         // SAFETY: `eq` is called with entries of the segment, which nobody takes out of it meanwhile.
-        let eq = |entry| unsafe { Entry::deref(entry) }.key == key;
+        let eq = |entry| unsafe { Entry::<K, V>::deref(entry) }.key == key;
         // SAFETY: the caller's.
         let spot = unsafe { self.table.directory.find_alone(digest, eq) };
         if KEEPS && spot.is_found() {
@@ -135,14 +135,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
 
 // SAFETY: the map has no other directory.
 unsafe impl<K: Hash + Eq, V, S: BuildHasher> Fill<K, V> for HashMap<K, V, S> {
-    type Payload = Slots<K, V>;
+    type Payload = Slots;
 
     #[inline]
-    fn directory(&self) -> &Directory<Slots<K, V>> {
+    fn directory(&self) -> &Directory<Slots> {
         &self.table.directory
     }
 
-    fn directory_mut(&mut self) -> &mut Directory<Slots<K, V>> {
+    fn directory_mut(&mut self) -> &mut Directory<Slots> {
         &mut self.table.directory
     }
 

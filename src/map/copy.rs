@@ -75,7 +75,7 @@ impl<K: Clone + Hash + Eq, V: Clone, S: Clone + BuildHasher> Clone for HashMap<K
             let has_homes = slab.has_home_cells();
             directory.replicate(&self.table.directory, &mut rest, |entry, keep| {
                 // SAFETY: it was in the table since we have pinned it.
-                let (key, value) = unsafe { Entry::deref(entry) }.pair();
+                let (key, value) = unsafe { Entry::<K, V>::deref(entry) }.pair();
                 let (digest, within) = match has_homes {
                     true => (self.digest(key), Within::PageAlone),
                     false => (Digest::new(0), Within::Nowhere),
@@ -88,7 +88,7 @@ impl<K: Clone + Hash + Eq, V: Clone, S: Clone + BuildHasher> Clone for HashMap<K
             copy
         });
         // SAFETY: as above.
-        let pairs = rest.iter().map(|entry| unsafe { Entry::deref(*entry) }.pair());
+        let pairs = rest.iter().map(|entry| unsafe { Entry::<K, V>::deref(*entry) }.pair());
         finish(copy, pairs.map(|(key, value)| (key.clone(), value.clone())))
     }
 }

@@ -4,13 +4,12 @@
 //! to an entry in the table, and none comes to have one before the `&mut` ends [W8].
 
 use core::hash::{BuildHasher, Hash};
-use core::ptr::NonNull;
 
 use equivalent::Equivalent;
 
 use super::HashMap;
 use super::exclusive_iter::{ExtractIf, IterMut, ValuesMut};
-use crate::entries::{Entry, OwnedEntry};
+use crate::entries::{Entry, EntryPointer, OwnedEntry};
 use crate::hash::Digest;
 
 impl<K, V, S> HashMap<K, V, S> {
@@ -25,7 +24,7 @@ impl<K, V, S> HashMap<K, V, S> {
     /// assert_eq!((map.pin()["tea"], map.pin()["milk"]), (6, 5));
     /// ```
     pub fn iter_mut(&mut self) -> IterMut<'_, K, V> {
-        IterMut::new(&self.table.directory)
+        IterMut::new(&self.table)
     }
 
     /// Walks over all values, to be changed in place, in no particular order: with the map to yourself.
@@ -65,10 +64,10 @@ impl<K, V, S: BuildHasher> HashMap<K, V, S> {
         let table = &self.table;
         let digest = self.digest(key);
         // SAFETY: found in the table, which is ours alone.
-        let eq = |entry| key.equivalent(unsafe { &Entry::deref(entry).key });
+        let eq = |entry| key.equivalent(unsafe { &Entry::<K, V>::deref(entry).key });
         let entry = table.directory.find(digest, || table.prefetch_home(digest), eq)?;
         // SAFETY: in the table, which is ours alone as long as `self` is borrowed [W8]; and who was called by `eq` has let go.
-        Some(&mut unsafe { Entry::deref_mut(entry) }.value)
+        Some(&mut unsafe { Entry::<K, V>::deref_mut(entry) }.value)
     }
 
     /// Removes a key, and returns the value it had, by value: with the map to yourself. Nothing waits to be dropped. Who shares
@@ -104,7 +103,7 @@ impl<K, V, S: BuildHasher> HashMap<K, V, S> {
     #[doc(alias = "remove_entry")]
     pub fn take_entry<Q: ?Sized + Hash + Equivalent<K>>(&mut self, key: &Q) -> Option<(K, V)> {
         // SAFETY: found in the table, which is ours alone.
-        let eq = |entry| key.equivalent(unsafe { &Entry::deref(entry).key });
+        let eq = |entry| key.equivalent(unsafe { &Entry::<K, V>::deref(entry).key });
         self.take_found(self.digest(key), eq)
     }
 
@@ -128,22 +127,22 @@ impl<K, V, S: BuildHasher> HashMap<K, V, S> {
     }
 
     /// Takes an entry out that is in the table; none, if its key's hash is another than when it was inserted.
-    pub(super) fn extract_entry(&mut self, entry: NonNull<Entry<K, V>>) -> Option<(K, V)>
+    pub(super) fn extract_entry(&mut self, entry: EntryPointer) -> Option<(K, V)>
     where
         K: Hash,
     {
         // SAFETY: in the table, which is ours alone.
-        let digest = self.digest(unsafe { &Entry::deref(entry).key });
+        let digest = self.digest(unsafe { &Entry::<K, V>::deref(entry).key });
         self.take_found(digest, |other| other == entry)
     }
 
-    fn take_found(&mut self, digest: Digest, eq: impl FnMut(NonNull<Entry<K, V>>) -> bool) -> Option<(K, V)> {
+    fn take_found(&mut self, digest: Digest, eq: impl FnMut(EntryPointer) -> bool) -> Option<(K, V)> {
         let mut spot = self.table.directory.lock_and_find(digest, eq);
         let found = spot.found?;
         let entry = spot.writing.locked.item(found);
         spot.writing.locked.remove(spot.place, found);
         drop(spot);
         // SAFETY: the table is ours alone [W8], and the entry was just taken out of it.
-        Some(unsafe { OwnedEntry::from_raw(entry) }.into_pair())
+        Some(unsafe { OwnedEntry::<K, V>::from_raw(entry) }.into_pair())
     }
 }

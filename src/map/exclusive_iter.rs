@@ -4,19 +4,18 @@ use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::iter::FusedIterator;
 use core::marker::PhantomData;
-use core::ptr::NonNull;
 
 use ahash::RandomState;
 
 use super::HashMap;
-use crate::engine::{Directory, Walk};
-use crate::entries::{Entry, Slots};
+use crate::engine::Walk;
+use crate::entries::{Entry, EntryPointer, Table};
 
 /// Iterator over a map's entries, the values to be changed in place: from [`HashMap::iter_mut`].
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct IterMut<'m, K, V> {
-    directory: &'m Directory<Slots<K, V>>,
-    walk: Walk<NonNull<Entry<K, V>>>,
+    table: &'m Table<K, V>,
+    walk: Walk<EntryPointer>,
     left: usize,
     /// The map is ours alone.
     values: PhantomData<&'m mut V>,
@@ -29,9 +28,9 @@ unsafe impl<K: Send, V: Send> Send for IterMut<'_, K, V> {}
 unsafe impl<K: Sync, V: Sync> Sync for IterMut<'_, K, V> {}
 
 impl<'m, K, V> IterMut<'m, K, V> {
-    /// The directory is of a map that is ours alone as long as `'m`.
-    pub(super) fn new(directory: &'m Directory<Slots<K, V>>) -> Self {
-        IterMut { left: directory.len(), directory, walk: Walk::new(), values: PhantomData }
+    /// The table is of a map that is ours alone as long as `'m`.
+    pub(super) fn new(table: &'m Table<K, V>) -> Self {
+        IterMut { left: table.directory.len(), table, walk: Walk::new(), values: PhantomData }
     }
 }
 
@@ -40,10 +39,10 @@ impl<'m, K, V> Iterator for IterMut<'m, K, V> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let entry = self.walk.next(|cursor, out| self.directory.snapshot(cursor, out))?;
+        let entry = self.walk.next(|cursor, out| self.table.directory.snapshot(cursor, out))?;
         self.left -= 1;
         // SAFETY: in the table, which is ours alone for `'m` [W8]; and as it stays as it is, no entry comes twice.
-        let Entry { key, value, .. } = unsafe { Entry::deref_mut(entry) };
+        let Entry { key, value, .. } = unsafe { Entry::<K, V>::deref_mut(entry) };
         Some((key, value))
     }
 
@@ -100,7 +99,7 @@ impl<'m, K, V, S> IntoIterator for &'m mut HashMap<K, V, S> {
 #[must_use = "iterators are lazy and do nothing unless consumed; `retain` removes without returning"]
 pub struct ExtractIf<'m, K, V, F, S = RandomState> {
     map: &'m mut HashMap<K, V, S>,
-    walk: Walk<NonNull<Entry<K, V>>>,
+    walk: Walk<EntryPointer>,
     condition: F,
 }
 
@@ -130,7 +129,7 @@ impl<K: Hash, V, F, S: BuildHasher> ExtractIf<'_, K, V, F, S> {
             let directory = &self.map.table.directory;
             let entry = self.walk.next(|cursor, out| directory.snapshot(cursor, out))?;
             // SAFETY: in the table, which is ours alone [W8]: nothing leaves it but here, and that is what the walk has passed.
-            let Entry { key, value, .. } = unsafe { Entry::deref_mut(entry) };
+            let Entry { key, value, .. } = unsafe { Entry::<K, V>::deref_mut(entry) };
             let taken =
                 if is_wanted(&mut self.condition, key, value) { self.map.extract_entry(entry) } else { None };
             if taken.is_some() {

@@ -4,23 +4,20 @@ use core::fmt;
 use core::iter::FusedIterator;
 use core::marker::PhantomData;
 use core::panic::{RefUnwindSafe, UnwindSafe};
-use core::ptr::NonNull;
 
 use ahash::RandomState;
 
 use super::Pinned;
-use crate::engine::{Directory, Walk};
-use crate::entries::{self, Entry, OwnedEntry, Slots, Table, drop_each};
+use crate::engine::Walk;
+use crate::entries::{self, Entry, EntryPointer, OwnedEntry, Table, drop_each};
 use crate::reclaim::{Guard, LocalGuard};
-
-type Entries<K, V> = Directory<Slots<K, V>>;
 
 /// Iterator over a map's entries: from [`Pinned::iter`](super::Pinned::iter). `Send` and `Sync`, if
 /// the map is `Sync`.
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct Iter<'p, K, V> {
-    directory: &'p Entries<K, V>,
-    walk: Walk<NonNull<Entry<K, V>>>,
+    table: &'p Table<K, V>,
+    walk: Walk<EntryPointer>,
 }
 
 // SAFETY: it shares entries, and drops none. The view that `'p` borrows stays where it is, and its guard was entered before
@@ -31,15 +28,15 @@ unsafe impl<K: Send + Sync, V: Send + Sync> Sync for Iter<'_, K, V> {}
 
 impl<'p, K, V> Iter<'p, K, V> {
     /// The pinned view that `'p` borrows keeps the entries alive.
-    pub(super) fn new(directory: &'p Entries<K, V>) -> Self {
-        Iter { directory, walk: Walk::new() }
+    pub(super) fn new(table: &'p Table<K, V>) -> Self {
+        Iter { table, walk: Walk::new() }
     }
 }
 
 /// Goes on from the same place, over the same entries; copies the pointers to what is left of one segment.
 impl<K, V> Clone for Iter<'_, K, V> {
     fn clone(&self) -> Self {
-        Iter { directory: self.directory, walk: self.walk.clone() }
+        Iter { table: self.table, walk: self.walk.clone() }
     }
 }
 
@@ -48,9 +45,9 @@ impl<'p, K, V> Iterator for Iter<'p, K, V> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let entry = self.walk.next(|cursor, out| self.directory.snapshot(cursor, out))?;
+        let entry = self.walk.next(|cursor, out| self.table.directory.snapshot(cursor, out))?;
         // SAFETY: it was in the table when its segment was copied, after the view that `'p` borrows was pinned.
-        Some(unsafe { Entry::deref(entry) }.pair())
+        Some(unsafe { Entry::<K, V>::deref(entry) }.pair())
     }
 
     /// What is left of the segment that it is at, and maybe more.
@@ -69,7 +66,7 @@ impl<K, V> fmt::Debug for Iter<'_, K, V> {
 
 /// A walk that has its view with it. `Send` and `Sync`, if the view is.
 struct WalkWithView<'m, K, V, S, G> {
-    walk: Walk<NonNull<Entry<K, V>>>,
+    walk: Walk<EntryPointer>,
     /// Keeps alive what the walk has copied.
     pin: Pinned<'m, K, V, S, G>,
 }
@@ -96,7 +93,7 @@ impl<'m, K, V, S, G> WalkWithView<'m, K, V, S, G> {
         let entry = self.walk.next(|cursor, out| directory.snapshot(cursor, out))?;
         // SAFETY: it was in the table when its segment was copied, after our view was pinned; and the references do not outlive
         // the borrow of `self`, and with it the view.
-        Some(unsafe { Entry::deref(entry) }.pair())
+        Some(unsafe { Entry::<K, V>::deref(entry) }.pair())
     }
 
     /// What is left of the segment that it is at, and maybe more.
@@ -249,9 +246,9 @@ impl<K, V> FusedIterator for Values<'_, K, V> {}
 /// Iterator over the entries that it removes: from [`Pinned::drain`](super::Pinned::drain). `Send` and `Sync`,
 /// if the view is `Sync`.
 pub struct Drain<'p, K, V, G: Guard = LocalGuard<'p>> {
-    directory: &'p Entries<K, V>,
+    table: &'p Table<K, V>,
     guard: &'p G,
-    walk: Walk<NonNull<Entry<K, V>>>,
+    walk: Walk<EntryPointer>,
     entries: PhantomData<&'p Entry<K, V>>,
 }
 
@@ -261,9 +258,9 @@ unsafe impl<K: Send + Sync, V: Send + Sync, G: Guard + Sync> Send for Drain<'_, 
 unsafe impl<K: Send + Sync, V: Send + Sync, G: Guard + Sync> Sync for Drain<'_, K, V, G> {}
 
 impl<'p, K, V, G: Guard> Drain<'p, K, V, G> {
-    pub(super) fn new(directory: &'p Entries<K, V>, guard: &'p G) -> Self {
-        directory.assert_not_writing();
-        Drain { directory, guard, walk: Walk::new(), entries: PhantomData }
+    pub(super) fn new(table: &'p Table<K, V>, guard: &'p G) -> Self {
+        table.directory.assert_not_writing();
+        Drain { table, guard, walk: Walk::new(), entries: PhantomData }
     }
 }
 
@@ -273,13 +270,13 @@ impl<'p, K, V, G: Guard> Iterator for Drain<'p, K, V, G> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let entry = self.walk.next(|cursor, out| {
-            let next = self.directory.take(cursor, out)?;
+            let next = self.table.directory.take(cursor, out)?;
             // SAFETY: just taken out of the table, by us; our own guard keeps them alive for the caller [I6].
-            unsafe { entries::retire_all(out.iter().copied(), self.guard) };
+            unsafe { entries::retire_all::<K, V>(out.iter().copied(), self.guard) };
             Some(next)
         })?;
         // SAFETY: retired after the view that `'p` borrows was pinned.
-        Some(unsafe { Entry::deref(entry) }.pair())
+        Some(unsafe { Entry::<K, V>::deref(entry) }.pair())
     }
 
     /// What is left of the segment that it is at, and maybe more.
@@ -294,7 +291,7 @@ impl<K, V, G: Guard> Drop for Drain<'_, K, V, G> {
     fn drop(&mut self) {
         // In a closure under this map's lock, or too many others', this panics; but not in an unwinding, which may be that of
         // this panic.
-        if !(std::thread::panicking() && self.directory.may_not_write()) {
+        if !(std::thread::panicking() && self.table.directory.may_not_write()) {
             self.for_each(drop);
         }
     }
@@ -314,7 +311,7 @@ impl<K, V, G: Guard> fmt::Debug for Drain<'_, K, V, G> {
 /// assert_eq!(names, ["one"]);
 /// ```
 pub struct IntoIter<K, V> {
-    walk: Walk<NonNull<Entry<K, V>>>,
+    walk: Walk<EntryPointer>,
     table: Table<K, V>,
 }
 
@@ -331,7 +328,7 @@ impl<K, V> Iterator for IntoIter<K, V> {
     fn next(&mut self) -> Option<(K, V)> {
         let entry = self.walk.next(|cursor, out| self.table.directory.take(cursor, out))?;
         // SAFETY: the table is ours alone, and the entry was taken out of it.
-        Some(unsafe { OwnedEntry::from_raw(entry) }.into_last_pair())
+        Some(unsafe { OwnedEntry::<K, V>::from_raw(entry) }.into_last_pair())
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -356,7 +353,10 @@ impl<K, V> Drop for IntoIter<K, V> {
         // What is still in the table goes with that.
         drop_each(|drop_one| {
             // SAFETY: as in `next`.
-            self.walk.items.drain(..).for_each(|entry| drop_one(unsafe { OwnedEntry::from_raw(entry) }));
+            self.walk
+                .items
+                .drain(..)
+                .for_each(|entry| drop_one(unsafe { OwnedEntry::<K, V>::from_raw(entry) }));
         });
     }
 }

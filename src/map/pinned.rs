@@ -10,7 +10,7 @@ use equivalent::Equivalent;
 
 use super::{ClonedIter, Drain, HashMap, Iter, IterWith, Keys, Ref, Values};
 use crate::engine::{Stats, each_batch};
-use crate::entries::Entry;
+use crate::entries::{Entry, EntryPointer};
 use crate::hash::Digest;
 use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
 
@@ -66,9 +66,9 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     ///
     /// It was in this map's table at some time since this view was made.
     #[inline(always)]
-    pub(super) unsafe fn entry_behind(&self, entry: NonNull<Entry<K, V>>) -> &Entry<K, V> {
+    pub(super) unsafe fn entry_behind(&self, entry: EntryPointer) -> &Entry<K, V> {
         // SAFETY: the caller's: if it was unlinked, after `guard` was entered; and the reference does not outlive `self`.
-        unsafe { Entry::deref(entry) }
+        unsafe { Entry::<K, V>::deref(entry) }
     }
 
     /// The map.
@@ -144,7 +144,7 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     /// ```
     #[doc(alias = "iter_sync")]
     pub fn iter(&self) -> Iter<'_, K, V> {
-        Iter::new(&self.map.table.directory)
+        Iter::new(&self.map.table)
     }
 
     /// Walks over clones of all entries, as [`Pinned::iter`], and takes the view along: for an iterator that is returned from
@@ -252,7 +252,7 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
     /// assert!(map.is_empty());
     /// ```
     pub fn drain(&self) -> Drain<'_, K, V, G> {
-        Drain::new(&self.map.table.directory, &self.guard)
+        Drain::new(&self.map.table, &self.guard)
     }
 
     /// Removes all entries, one segment after the other.
@@ -334,7 +334,7 @@ impl<'m, K, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
                 // Not by `entry_behind`: the cold path is handed the closure, and if that had a pointer to the view, the
                 // view would have to lie in memory.
                 // SAFETY: just found in the table; used under the guard.
-                key.equivalent(unsafe { &Entry::deref(entry).key })
+                key.equivalent(unsafe { &Entry::<K, V>::deref(entry).key })
             },
         );
         // SAFETY: just found in the table.

@@ -296,7 +296,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     #[inline(always)]
     pub(super) fn carry_out<'p, T>(
         &'p self,
-        spot: Spot<'_, K, V>,
+        spot: Spot<'_>,
         operation: Operation<(K, V), T>,
     ) -> Checked<Compute<&'p K, &'p V, T>, K, V> {
         match (operation, spot.found) {

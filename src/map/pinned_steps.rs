@@ -5,20 +5,19 @@
 //! of a reference runs under the lock, and whatever panics, nothing is half done.
 
 use core::hash::{BuildHasher, Hash};
-use core::ptr::NonNull;
 
 use equivalent::Equivalent;
 
 use super::{Checked, Full, Pinned};
 use crate::engine::{self, Directory, Found, NoRoom};
-use crate::entries::{Entry, OldEntries, OwnedEntry, Slots, Within};
+use crate::entries::{Entry, EntryPointer, OldEntries, OwnedEntry, Slots, Within};
 use crate::hash::Digest;
 use crate::reclaim::Guard;
 
-pub(super) type Spot<'p, K, V> = engine::Spot<'p, Slots<K, V>>;
+pub(super) type Spot<'p> = engine::Spot<'p, Slots>;
 
 impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
-    pub(super) fn directory(&self) -> &Directory<Slots<K, V>> {
+    pub(super) fn directory(&self) -> &Directory<Slots> {
         &self.map.table.directory
     }
 
@@ -30,9 +29,9 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
     /// Taken out under this lock, and retired once.
     // Always, as `swap_found`: what is locked would be handed on through memory.
     #[inline(always)]
-    unsafe fn retire(&self, mut spot: Spot<'_, K, V>, entry: NonNull<Entry<K, V>>) {
+    unsafe fn retire(&self, mut spot: Spot<'_>, entry: EntryPointer) {
         if OldEntries::<K, V>::GATHERS {
-            let many = spot.writing.locked.state().keep.old.push(entry);
+            let many = spot.writing.locked.state().keep.old.push::<K, V>(entry);
             drop(spot);
             if let Some(many) = many {
                 // SAFETY: our map's guard.
@@ -41,18 +40,13 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
         } else {
             drop(spot);
             // SAFETY: the caller's: the table does not lead to it any more, and nobody else retires it [I6].
-            unsafe { self.guard.retire(entry.as_ptr()) };
+            unsafe { Entry::<K, V>::retire(entry, &self.guard) };
         }
     }
 
     /// A new entry, in memory that belongs to the locked segment; key and value back if there is none.
     #[inline]
-    pub(super) fn make(
-        &self,
-        spot: &mut Spot<'_, K, V>,
-        key: K,
-        value: V,
-    ) -> Checked<OwnedEntry<K, V>, K, V> {
+    pub(super) fn make(&self, spot: &mut Spot<'_>, key: K, value: V) -> Checked<OwnedEntry<K, V>, K, V> {
         let within = if spot.found.is_some() { Within::Home } else { Within::Page };
         let digest = spot.digest;
         let magazine = &mut spot.writing.locked.state().keep.free;
@@ -62,13 +56,13 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
 
     /// The entry that was found.
     #[inline]
-    pub(super) fn entry_at(&self, spot: &Spot<'_, K, V>, found: Found) -> &Entry<K, V> {
+    pub(super) fn entry_at(&self, spot: &Spot<'_>, found: Found) -> &Entry<K, V> {
         // SAFETY: spots are of this map's table; there it is, under the lock.
         unsafe { self.entry_behind(spot.writing.locked.item(found)) }
     }
 
     /// Empties a slot and gives its entry up.
-    pub(super) fn take_out(&self, mut spot: Spot<'_, K, V>, found: Found) -> &Entry<K, V> {
+    pub(super) fn take_out(&self, mut spot: Spot<'_>, found: Found) -> &Entry<K, V> {
         let old = spot.writing.locked.item(found);
         spot.writing.locked.remove(spot.place, found);
         // SAFETY: just removed, under the lock.
@@ -79,12 +73,7 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
 
     /// Puts a new entry in the place of an old one, which is given up and returned.
     #[inline(always)]
-    pub(super) fn swap_found(
-        &self,
-        mut spot: Spot<'_, K, V>,
-        found: Found,
-        new: OwnedEntry<K, V>,
-    ) -> &Entry<K, V> {
+    pub(super) fn swap_found(&self, mut spot: Spot<'_>, found: Found, new: OwnedEntry<K, V>) -> &Entry<K, V> {
         let old = spot.writing.locked.item(found);
         spot.writing.locked.replace(found, new.pointer());
         new.publish();
@@ -98,13 +87,13 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
 impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// Hashes a key, locks its segment and finds it.
     #[inline]
-    pub(super) fn spot<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Spot<'_, K, V> {
+    pub(super) fn spot<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Spot<'_> {
         self.spot_of(self.map.digest(key), key)
     }
 
     /// Locks the segment of a key with this digest, and finds the key.
     #[inline]
-    pub(super) fn spot_of<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> Spot<'_, K, V> {
+    pub(super) fn spot_of<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> Spot<'_> {
         // SAFETY: called with what is in the table.
         let eq = |entry| key.equivalent(unsafe { &self.entry_behind(entry).key });
         self.map.table.prefetch_home(digest);
@@ -113,7 +102,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
 
     /// Puts a new entry where none is; unlocks, and gives key and value back, if there is no room.
     #[inline]
-    pub(super) fn add_at(&self, spot: Spot<'_, K, V>, new: OwnedEntry<K, V>) -> Checked<&Entry<K, V>, K, V> {
+    pub(super) fn add_at(&self, spot: Spot<'_>, new: OwnedEntry<K, V>) -> Checked<&Entry<K, V>, K, V> {
         let pointer = new.pointer();
         match self.directory().insert(spot, pointer, self.rehash()) {
             Ok(()) => {
@@ -129,14 +118,14 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     }
 
     /// Computes the digest of an entry that is in the table.
-    pub(super) fn rehash(&self) -> impl Fn(NonNull<Entry<K, V>>) -> Digest {
+    pub(super) fn rehash(&self) -> impl Fn(EntryPointer) -> Digest {
         // SAFETY: called, by growth and shrinking, with what is in the table.
         |entry| self.map.digest(unsafe { &self.entry_behind(entry).key })
     }
 
     /// The same, of a key and a value.
     #[inline]
-    pub(super) fn add_pair(&self, mut spot: Spot<'_, K, V>, key: K, value: V) -> Checked<&Entry<K, V>, K, V> {
+    pub(super) fn add_pair(&self, mut spot: Spot<'_>, key: K, value: V) -> Checked<&Entry<K, V>, K, V> {
         let new = self.make(&mut spot, key, value)?;
         self.add_at(spot, new)
     }
@@ -146,7 +135,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     #[expect(clippy::type_complexity, reason = "two entries, or key and value")]
     pub(super) fn replace_found(
         &self,
-        mut spot: Spot<'_, K, V>,
+        mut spot: Spot<'_>,
         found: Found,
         key: K,
         value: V,
@@ -164,7 +153,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     pub(super) fn update_found(
         &self,
         key: K,
-        spot: Spot<'_, K, V>,
+        spot: Spot<'_>,
         found: Found,
         update: impl FnOnce(&V) -> V,
     ) -> Checked<&V, K, V> {

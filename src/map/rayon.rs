@@ -183,7 +183,7 @@ impl<'p, K: Send + Sync, V: Send + Sync> ParallelIterator for ParIter<'p, K, V> 
             }
             // SAFETY: in the table just now, and so not retired before the view that `'p` borrows was pinned: its guard
             // keeps them alive as long as that is borrowed [I6].
-            entries.into_iter().map(|entry| unsafe { Entry::deref(entry) }.pair())
+            entries.into_iter().map(|entry| unsafe { Entry::<K, V>::deref(entry) }.pair())
         });
         walk.drive_unindexed(consumer)
     }

@@ -1,14 +1,13 @@
 //! `retain` of either map: entries are looked at without a lock, and those that go are removed many with one lock.
 
 use core::hash::{BuildHasher, Hash};
-use core::ptr::NonNull;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytemuck::Pod;
 
 use super::{InlineMap, Pinned};
 use crate::engine::{Directory, InSlot, Inline, Payload};
-use crate::entries::{Entry, RETIRED_AS_ONE, Slots, retire_all};
+use crate::entries::{EntryPointer, RETIRED_AS_ONE, Slots, retire_all};
 use crate::plain;
 use crate::reclaim::{Guard, discard};
 
@@ -97,21 +96,21 @@ impl<M: Retaining> Drop for Refused<'_, M> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Retaining for Pinned<'_, K, V, S, G> {
-    type Payload = Slots<K, V>;
+    type Payload = Slots;
 
-    fn slots(&self) -> &Directory<Slots<K, V>> {
+    fn slots(&self) -> &Directory<Slots> {
         self.directory()
     }
 
-    fn remove_found(&self, cursor: u64, entries: &mut [InSlot<Slots<K, V>>]) -> usize {
+    fn remove_found(&self, cursor: u64, entries: &mut [InSlot<Slots>]) -> usize {
         let removed = self.directory().remove_from_slots(cursor, entries, PartialEq::eq);
         let gone = entries[..removed].iter().map(|&(_, entry)| entry);
         // SAFETY: just taken out of the table, under the lock that was held until now, and nobody else retires them [I6].
-        unsafe { retire_all(gone, &self.guard) };
+        unsafe { retire_all::<K, V>(gone, &self.guard) };
         removed
     }
 
-    fn remove_or_current(&self, entry: NonNull<Entry<K, V>>) -> Option<NonNull<Entry<K, V>>> {
+    fn remove_or_current(&self, entry: EntryPointer) -> Option<EntryPointer> {
         // SAFETY: in the table since this view was made or later.
         let spot = self.spot(unsafe { &self.entry_behind(entry).key });
         let found = spot.found?;
