@@ -199,7 +199,7 @@ mod tests {
                 assert_eq!(has(&replica, own, item), taken.contains(&item));
             }
             let mut left = 0;
-            replica.give_all(|item| left += usize::from(item == own));
+            replica.give_all(&mut |item| left += usize::from(item == own));
             assert_eq!(left, most);
         }
         // SAFETY: from a box, and nobody looks at it any more.

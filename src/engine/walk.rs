@@ -108,7 +108,7 @@ impl<P: Payload> Directory<P> {
     }
 
     /// Gives all items to `each`, for whoever drops the table next: they are in it still, and nobody comes to look.
-    pub(crate) fn give_all(&mut self, mut each: impl FnMut(P::Item)) {
+    pub(crate) fn give_all(&mut self, each: &mut dyn FnMut(P::Item)) {
         for segment in self.segments() {
             let locked = Locked::lock(segment);
             for buckets in locked.arrays() {

@@ -4,9 +4,9 @@
 
 use core::ptr::NonNull;
 
+use super::entry_slab::EntrySlab;
 use super::homes::Within;
 use super::magazine::Magazine;
-use super::slab::Slab;
 use crate::hash::Digest;
 use crate::reclaim::{Guard, Retire};
 use crate::sync::{AtomicU64, Watch};
@@ -62,7 +62,7 @@ impl<K, V> Entry<K, V> {
         entry
     }
 
-    /// The tail of an entry: see [`Slab::tail`].
+    /// The tail of an entry: see [`EntrySlab::tail`].
     ///
     /// # Safety
     ///
@@ -199,6 +199,3 @@ impl<K, V> Drop for Piece<K, V> {
         unsafe { EntrySlab::free(self.0) };
     }
 }
-
-/// Where a map's entries are.
-pub(crate) type EntrySlab<K, V> = Slab<Entry<K, V>>;

@@ -6,7 +6,8 @@
 //! | `old` | entries that were taken out, gathered for the reclaimer |
 //! | `entry` | entries |
 //! | `kept`, `part` | one that was found, and a part of its value, with what keeps it alive |
-//! | `slab` | the entries' memory |
+//! | `entry_slab` | their memory |
+//! | `slab` | pieces of one size, whatever is in them |
 //! | `chunks` | what it is cut from |
 //! | `sorting` | which chunks of it are not in use |
 //! | `surplus` | when so much of it is free that it is worth asking |
@@ -18,6 +19,7 @@
 
 mod chunks;
 mod entry;
+mod entry_slab;
 mod home_lines;
 mod homes;
 mod kept;

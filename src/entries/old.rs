@@ -8,7 +8,8 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
-use super::entry::{Entry, EntryPointer, EntrySlab};
+use super::entry::{Entry, EntryPointer};
+use super::entry_slab::EntrySlab;
 use super::magazine::Magazine;
 use crate::engine::{Keep, try_box};
 use crate::reclaim::{Guard, Retire};

@@ -1,20 +1,14 @@
 //! Memory for entries: pieces of one size, cut from chunks, which go back when the map is shrunk or dropped, or little by
-//! little where most of their pieces have been free for a second [M4]; or a box each.
+//! little where most of their pieces have been free for a second [M4]. What lies in them `entry_slab` knows.
 //!
 //! An entry of two words takes two words here and four from a general allocator; and entries lie close together,
 //! where huge pages can back them. A piece is taken out of a magazine in the segment that the writer has locked [M1] and
 //! given back to a place that threads mostly have to themselves [M3], from where the segments' magazines are filled, with
 //! as many as fit [M2].
 //!
-//! That is for plain entries. Where key or value own memory the allocator has just been asked for that, and what it gives next
-//! lies beside it, in the same page and often in the next line. So such an entry gets a box, and who goes on from it to its
-//! text waits once, not twice.
-//!
 //! A chunk is made of pages; each begins with the address of its slab, so that a piece finds its way home by itself.
 
 use core::alloc::Layout;
-use core::marker::PhantomData;
-use core::mem::{MaybeUninit, needs_drop};
 use core::ptr::NonNull;
 
 use std::sync::Arc;
@@ -24,22 +18,17 @@ use crossbeam_utils::CachePadded;
 use super::chunks::{Chunks, Pieces};
 use super::home_lines::HomeLines;
 use super::homes::{Homes, Within};
-use super::magazine::{Chain, Due, Free, Magazine, Returned};
+use super::magazine::{Chain, Due, Magazine, Returned};
 use super::page::begin_of;
 use super::sorting::{MAGAZINES_A_STEP, PLACES, Sorting};
 use super::surplus::Surplus;
 use crate::engine::{Meter, Shape, try_box};
 use crate::hash::Digest;
 use crate::seats;
-use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 
-/// What tails are aligned to: words.
-const TAIL_ALIGN: usize = align_of::<AtomicU64>();
-/// Larger entries get a box each.
-const LARGEST_PIECE: usize = 512;
-
-/// Where the pieces for entries of type `T` come from. Must not move, hence the `Arc`: pages know its address.
-pub(crate) struct Slab<T> {
+/// Where pieces come from. Must not move, hence the `Arc`: pages know its address.
+pub(crate) struct Slab {
     /// As many threads return without meeting.
     returned: [CachePadded<Mutex<Returned>>; PLACES],
     chunks: Mutex<Chunks>,
@@ -51,36 +40,24 @@ pub(crate) struct Slab<T> {
     meter: Meter,
     huge_pages: bool,
     homes: Homes,
-    /// Bytes behind each entry, for what a front end keeps there.
-    tail: usize,
-    pieces: PhantomData<fn() -> T>,
+    /// Of each piece; or of what has a box instead.
+    layout: Layout,
 }
 
-impl<T> Slab<T> {
-    /// Whether each entry has a box: if it owns memory, so as to lie beside it, or is large, or oddly aligned. Under loom all
-    /// do: models want addresses that are not used again.
-    pub(crate) const BOXED: bool =
-        cfg!(loom) || needs_drop::<T>() || size_of::<T>() > LARGEST_PIECE || align_of::<T>() > 64;
-    /// Where the tail begins.
-    const TAIL_AT: usize = {
-        let size = if Self::BOXED { size_of::<Boxed<T>>() } else { size_of::<T>() };
-        size.next_multiple_of(TAIL_ALIGN)
-    };
-    /// Pieces begin after the page's header, the slab's address.
-    const FIRST: usize = size_of::<NonNull<Self>>().next_multiple_of(Self::ALIGN);
-    /// Of pieces: they hold an entry or a link.
-    const ALIGN: usize = {
-        let align = if align_of::<T>() > align_of::<Free>() { align_of::<T>() } else { align_of::<Free>() };
-        if align > TAIL_ALIGN { align } else { TAIL_ALIGN }
-    };
-
-    /// An empty slab for entries with tails of so many bytes, a few words; `entries` are to come.
-    pub(crate) fn new(shape: &Shape, entries: usize, tail: usize) -> Arc<Self> {
+impl Slab {
+    /// An empty slab for pieces of this layout, of which so many are to come.
+    pub(super) fn new(layout: Layout, shape: &Shape, pieces: usize) -> Arc<Self> {
         let meter = Meter::new();
-        let homes = match Self::BOXED {
-            true => Homes::none(),
-            false => Homes::new(entries, Self::piece_with(tail), shape.home_cells, shape.huge_pages, &meter),
-        };
+        let homes = Homes::new(pieces, layout.size(), shape.home_cells, shape.huge_pages, &meter);
+        Self::with_homes(layout, shape, homes, meter)
+    }
+
+    /// One that nothing comes from: it knows the layout of boxes.
+    pub(super) fn for_boxes(layout: Layout, shape: &Shape) -> Arc<Self> {
+        Self::with_homes(layout, shape, Homes::none(), Meter::new())
+    }
+
+    fn with_homes(layout: Layout, shape: &Shape, homes: Homes, meter: Meter) -> Arc<Self> {
         Arc::new(Slab {
             returned: core::array::from_fn(|_| CachePadded::new(Mutex::new(Returned::default()))),
             chunks: Mutex::new(Chunks::default()),
@@ -90,56 +67,31 @@ impl<T> Slab<T> {
             meter,
             huge_pages: shape.huge_pages,
             homes,
-            tail,
-            pieces: PhantomData,
+            layout,
         })
     }
 
-    /// Bytes of all chunks and home cells and of what tells which pieces are free, or of `len` boxes.
-    pub(crate) fn memory_usage(&self, len: usize) -> usize {
-        if Self::BOXED {
-            size_of::<Self>() + len * self.boxed().size()
-        } else {
-            let lists: usize = self.returned.iter().map(|returned| returned.lock().memory_usage()).sum();
-            size_of::<Self>() + self.meter.bytes() + lists
-        }
+    /// Of each piece, or box.
+    #[inline]
+    pub(super) fn layout(&self) -> Layout {
+        self.layout
     }
 
-    /// Bytes of a piece: it holds an entry and its tail, or a link.
-    fn piece(&self) -> usize {
-        Self::piece_with(self.tail)
+    /// Bytes of all chunks and home cells, and of what tells which pieces are free.
+    pub(super) fn memory_usage(&self) -> usize {
+        let lists: usize = self.returned.iter().map(|returned| returned.lock().memory_usage()).sum();
+        size_of::<Self>() + self.meter.bytes() + lists
     }
 
-    /// Bytes of a piece with a tail of so many.
-    fn piece_with(tail: usize) -> usize {
-        let entry = if tail > 0 { Self::TAIL_AT + tail } else { size_of::<T>() };
-        entry.max(size_of::<Free>()).next_multiple_of(Self::ALIGN)
-    }
-
-    /// What is cut from chunks.
+    /// What is cut from chunks: behind the page's header, the slab's address.
     fn pieces(&self) -> Pieces {
-        let slab = NonNull::from(self).cast();
-        Pieces { slab, first: Self::FIRST, bytes: self.piece(), huge_pages: self.huge_pages }
-    }
-
-    /// The layout of an entry with a box of its own.
-    fn boxed(&self) -> Layout {
-        let size = if self.tail > 0 { Self::TAIL_AT + self.tail } else { size_of::<Boxed<T>>() };
-        let align = align_of::<Boxed<T>>().max(TAIL_ALIGN);
-        Layout::from_size_align(size, align).expect("an entry and a few words").pad_to_align()
-    }
-
-    /// The tail of an entry, which has as many bytes as the slab was told, maybe none: uninitialized until somebody writes it,
-    /// aligned for words.
-    ///
-    /// # Safety
-    ///
-    /// `entry` came from `allocate`, and is not freed.
-    #[inline(always)]
-    pub(crate) unsafe fn tail(entry: NonNull<T>) -> NonNull<AtomicU64> {
-        // SAFETY: the caller's: within the piece or the box, or, if there is no tail, right behind it at the most: either is as
-        // long as an entry that is followed by padding to `TAIL_ALIGN`.
-        unsafe { entry.byte_add(Self::TAIL_AT).cast() }
+        let first = size_of::<NonNull<Self>>().next_multiple_of(self.layout.align());
+        Pieces {
+            slab: NonNull::from(self).cast(),
+            first,
+            bytes: self.layout.size(),
+            huge_pages: self.huge_pages,
+        }
     }
 
     /// Where entries are at home.
@@ -148,25 +100,22 @@ impl<T> Slab<T> {
     }
 
     /// Whether there are home cells: [`Slab::allocate`] needs digests then.
-    pub(crate) fn has_home_cells(&self) -> bool {
+    pub(super) fn has_home_cells(&self) -> bool {
         self.homes.has_cells()
     }
 
-    /// Memory for an entry, uninitialized; `None` if there is none [M1]. Under the lock of the digest's segment, whose
-    /// magazine it is, or where nobody else uses that [W7].
+    /// A piece, uninitialized; `None` if there is no memory [M1]. Under the lock of the digest's segment, whose magazine it is,
+    /// or where nobody else uses that [W7].
     #[inline]
-    pub(crate) fn allocate(
+    pub(super) fn allocate(
         &self,
         magazine: &mut Magazine,
         digest: Digest,
         within: Within,
-    ) -> Option<NonNull<T>> {
-        if Self::BOXED {
-            return self.allocate_box();
-        }
+    ) -> Option<NonNull<u8>> {
         if within != Within::Nowhere {
             if let Some(cell) = self.homes.take(digest, within, NonNull::from(self).cast()) {
-                return Some(cell.cast());
+                return Some(cell);
             }
         }
         if let Some(piece) = magazine.pop() {
@@ -180,23 +129,16 @@ impl<T> Slab<T> {
     ///
     /// # Safety
     ///
-    /// `entry` came from `allocate` of a slab of the same type that still lives; what was in it has been moved out or
-    /// dropped; nobody uses it any more.
+    /// It came from `allocate` of a slab that still lives; what was in it has been moved out or dropped; nobody uses it any more.
     #[inline]
-    pub(crate) unsafe fn free(entry: NonNull<T>) {
-        if Self::BOXED {
-            // SAFETY: the caller's.
-            let layout = unsafe { Self::of(entry).as_ref() }.boxed();
-            // SAFETY: from `allocate_box`, of this layout.
-            return unsafe { std::alloc::dealloc(entry.as_ptr().cast(), layout) };
-        }
+    pub(super) unsafe fn free(piece: NonNull<u8>) {
         // SAFETY: the caller's.
-        let slab = unsafe { Self::of(entry).as_ref() };
-        if slab.homes.has(entry.cast()) {
+        let slab = unsafe { Self::of(piece).as_ref() };
+        if slab.homes.has(piece) {
             // SAFETY: the caller's.
-            unsafe { slab.homes.give(entry.cast()) };
+            unsafe { slab.homes.give(piece) };
         } else {
-            let due = slab.returned[shard()].lock().push(entry.cast());
+            let due = slab.returned[shard()].lock().push(piece.cast());
             slab.tend(due);
         }
     }
@@ -205,8 +147,8 @@ impl<T> Slab<T> {
     ///
     /// # Safety
     ///
-    /// As for `free`, of each of them; entries have no boxes.
-    pub(crate) unsafe fn free_all(mut pieces: Box<Magazine>) {
+    /// As for `free`, of each of them.
+    pub(super) unsafe fn free_all(mut pieces: Box<Magazine>) {
         let Some(first) = pieces.pieces().first() else { return };
         // SAFETY: the caller's.
         let slab = unsafe { Self::of(first.cast()).as_ref() };
@@ -226,45 +168,16 @@ impl<T> Slab<T> {
         }
     }
 
-    /// The slab of an entry.
+    /// The slab of a piece.
     ///
     /// # Safety
     ///
     /// As for `free`.
-    unsafe fn of(entry: NonNull<T>) -> NonNull<Self> {
-        // SAFETY: pieces lie in pages that begin with the address of their slab, boxes end with it.
-        unsafe {
-            if Self::BOXED {
-                (*entry.as_ptr().cast::<Boxed<T>>()).slab.cast()
-            } else {
-                // Not null: see `begin_page`, and `homes`.
-                NonNull::new_unchecked(begin_of(entry.cast()).load(Ordering::Relaxed).cast())
-            }
-        }
-    }
-
-    /// Where the address of the slab is in an entry's box; null, if it has none. It is read when the entry is freed.
-    ///
-    /// # Safety
-    ///
-    /// `entry` came from `allocate`, and is not freed.
-    pub(crate) unsafe fn link(entry: NonNull<T>) -> *mut *mut () {
-        if !Self::BOXED {
-            return core::ptr::null_mut();
-        }
-        // SAFETY: the caller's: in a box.
-        unsafe { (&raw mut (*entry.as_ptr().cast::<Boxed<T>>()).slab).cast() }
-    }
-
-    /// A box, its entry uninitialized; `None` if there is no memory for it.
-    fn allocate_box(&self) -> Option<NonNull<T>> {
-        // SAFETY: not of no bytes: it has the slab's address.
-        let boxed = NonNull::new(unsafe { std::alloc::alloc(self.boxed()) })?.cast::<Boxed<T>>();
-        // SAFETY: memory for a box, ours.
-        unsafe {
-            boxed.write(Boxed { entry: MaybeUninit::uninit(), slab: NonNull::from(self).cast() });
-        }
-        Some(boxed.cast())
+    #[inline]
+    unsafe fn of(piece: NonNull<u8>) -> NonNull<Self> {
+        // Relaxed: see `begin_page`, and `homes`.
+        // SAFETY: pieces lie in pages that begin with the address of their slab, which is not null.
+        unsafe { NonNull::new_unchecked(begin_of(piece).load(Ordering::Relaxed).cast()) }
     }
 
     /// Fills an empty magazine: with what this thread returned, or the rest of a chunk, or what others returned, or what is
@@ -293,7 +206,7 @@ impl<T> Slab<T> {
         drop(chunks);
         for i in (0..n).rev() {
             // SAFETY: one of the pieces that are ours now.
-            magazine.push(unsafe { first.add(i * self.piece()) }.cast());
+            magazine.push(unsafe { first.add(i * self.layout.size()) }.cast());
         }
         Some(())
     }
@@ -303,7 +216,7 @@ impl<T> Slab<T> {
     /// # Safety
     ///
     /// Who allocates holds a lock meanwhile, and `wait` has each of these locks.
-    pub(crate) unsafe fn release_homes(&self, wait: impl FnOnce()) -> bool {
+    pub(super) unsafe fn release_homes(&self, wait: impl FnOnce()) -> bool {
         // SAFETY: the caller's.
         unsafe { self.homes.release(&self.meter, wait) }
     }
@@ -311,7 +224,7 @@ impl<T> Slab<T> {
     /// Gives chunks back to the allocator of which no piece is in use [M4]. `reserves` is what the segments had.
     ///
     /// Looks at all free pieces twice, at some at a time; nothing is done if there is no memory for a list of the chunks.
-    pub(crate) fn release(&self, reserves: Chain) {
+    pub(super) fn release(&self, reserves: Chain) {
         self.give_back(reserves);
         // What has been begun already may not know of all that is free now.
         while self.release_some(self.sorting.lock()) {}
@@ -374,10 +287,15 @@ impl<T> Slab<T> {
 
     /// Does what is to be done when pieces have been returned: they come back to the allocator little by little, where many
     /// more are free than in use.
+    #[inline]
     fn tend(&self, due: Due) {
-        if due == Due::Nothing {
-            return;
+        if due != Due::Nothing {
+            self.tend_now(due);
         }
+    }
+
+    #[cold]
+    fn tend_now(&self, due: Due) {
         // Relaxed: advice.
         if self.is_releasing.load(Ordering::Relaxed) {
             if let Some(sorting) = self.sorting.try_lock() {
@@ -385,7 +303,7 @@ impl<T> Slab<T> {
             }
         } else if due == Due::Look {
             let Some(mut surplus) = self.surplus.try_lock() else { return };
-            let idle = || self.take_fewest().saturating_mul(self.piece());
+            let idle = || self.take_fewest().saturating_mul(self.layout.size());
             if surplus.is_worth_it(idle, self.meter.bytes()) && self.begin_release() {
                 surplus.note_release();
             }
@@ -406,7 +324,7 @@ impl<T> Slab<T> {
     }
 }
 
-impl<T> Drop for Slab<T> {
+impl Drop for Slab {
     fn drop(&mut self) {
         // SAFETY: as below.
         unsafe { self.homes.free(&self.meter) };
@@ -421,14 +339,6 @@ impl<T> Drop for Slab<T> {
     }
 }
 
-/// An entry that has no piece; its tail follows.
-#[repr(C)]
-struct Boxed<T> {
-    entry: MaybeUninit<T>,
-    /// A `Slab<T>`.
-    slab: NonNull<()>,
-}
-
 /// Where this thread returns pieces to.
 fn shard() -> usize {
     seats::number() % PLACES
@@ -440,13 +350,15 @@ mod tests {
 
     use super::*;
 
-    type Pair = (u64, u64);
+    fn slab() -> Arc<Slab> {
+        Slab::new(Layout::new::<(u64, u64)>(), &Shape::for_cache(1, 100).expect("small"), 0)
+    }
 
-    fn allocate(slab: &Slab<Pair>, magazine: &mut Magazine, n: usize) -> Vec<NonNull<Pair>> {
+    fn allocate(slab: &Slab, magazine: &mut Magazine, n: usize) -> Vec<NonNull<u8>> {
         (0..n).map(|_| slab.allocate(magazine, Digest::ZERO, Within::Page).expect("memory")).collect()
     }
 
-    fn free(pieces: impl IntoIterator<Item = NonNull<Pair>>) {
+    fn free(pieces: impl IntoIterator<Item = NonNull<u8>>) {
         // SAFETY: of the slab, without anything in them, and nobody else's.
         pieces.into_iter().for_each(|piece| unsafe { Slab::free(piece) });
     }
@@ -454,7 +366,7 @@ mod tests {
     /// Else each release would leave as much memory behind as is used while it lasts.
     #[test]
     fn who_allocates_during_a_release_takes_what_is_free() {
-        let slab = Slab::<Pair>::new(&Shape::for_cache(1, 100).expect("small"), 0, 0);
+        let slab = slab();
         let mut magazine = Magazine::default();
         // A whole magazine more: the last chunk's rest, which is not sorted, is used up.
         let all = allocate(&slab, &mut magazine, 20_000);
@@ -488,7 +400,7 @@ mod tests {
     /// What the segments had is not lost then.
     #[test]
     fn who_finds_another_s_release_brings_it_to_its_end_and_does_his() {
-        let slab = Slab::<Pair>::new(&Shape::for_cache(1, 100).expect("small"), 0, 0);
+        let slab = slab();
         let mut reserves = Chain::default();
         let all = allocate(&slab, &mut Magazine::default(), 20_000);
         all.into_iter().for_each(|piece| reserves.push(piece.cast()));
@@ -503,7 +415,7 @@ mod tests {
     #[test]
     fn what_is_idle_for_long_goes_little_by_little_while_others_come_and_go() {
         for alone in [false, true] {
-            let slab = Slab::<Pair>::new(&Shape::for_cache(1, 100).expect("small"), 0, 0);
+            let slab = slab();
             let mut magazine = Magazine::default();
             let all = allocate(&slab, &mut magazine, 200_000);
             let (kept, others) = all.split_at(100);
@@ -519,7 +431,7 @@ mod tests {
                         let mut magazine = Box::new(Magazine::default());
                         some.iter().for_each(|piece| magazine.push(piece.cast()));
                         // SAFETY: of the slab, without anything in them, and nobody else's.
-                        unsafe { Slab::<Pair>::free_all(magazine) };
+                        unsafe { Slab::free_all(magazine) };
                     }
                 }
                 turns += 1;

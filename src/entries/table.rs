@@ -4,11 +4,12 @@ use core::marker::PhantomData;
 use core::panic::RefUnwindSafe;
 use std::sync::Arc;
 
-use super::entry::{Entry, EntrySlab, ErasedEntry, OwnedEntry};
+use super::entry::{Entry, ErasedEntry, OwnedEntry};
+use super::entry_slab::EntrySlab;
 use super::home_lines::HomeLines;
 use super::magazine::Chain;
 use super::old::{OldEntries, Reserve, Reserves};
-use crate::engine::{CapacityError, Directory, Pointer, Retired, Shape, try_box};
+use crate::engine::{CapacityError, Directory, Meter, Pointer, Retired, Shape, try_box};
 use crate::hash::Digest;
 use crate::reclaim::{Collector, FirstPanic, Guard, Retire};
 
@@ -31,7 +32,7 @@ pub(crate) struct Table<K, V, R: Reserves = Reserve> {
     /// Of pins of either kind [C1], and of what they keep [C2].
     pub(crate) collector: Collector,
     pub(crate) directory: Directory<Slots<R>>,
-    pub(crate) slab: Arc<EntrySlab<K, V>>,
+    pub(crate) slab: EntrySlab<K, V>,
     home_lines: HomeLines,
     /// Entries are shared and dropped by whichever thread reclaims them; and a table of `K` is no table of a subtype.
     entries: PhantomData<*mut Entry<K, V>>,
@@ -59,12 +60,12 @@ impl<K, V, R: Reserves> Table<K, V, R> {
 
     /// The same, of these segments.
     fn with_directory(directory: Directory<Slots<R>>, requested: usize, tail: usize, gathered: bool) -> Self {
-        let (meter, shape) = (directory.meter(), directory.shape());
-        let room = move || Self::most_waiting(meter.bytes(), gathered);
+        let shape = directory.shape();
+        let room = room_for_waiting(directory.meter(), Self::bytes_per_waiting(gathered));
         // Lists of entries are retired as one: few of them are many.
         let collector = Collector::new(gathered && OldEntries::<K, V>::GATHERS, Some(Box::new(room)));
         let slab = EntrySlab::new(&shape, shape.fixed_capacity.unwrap_or(requested), tail);
-        let home_lines = slab.home_lines();
+        let home_lines = slab.untyped().home_lines();
         Table { collector, directory, slab, home_lines, entries: PhantomData }
     }
 
@@ -78,13 +79,12 @@ impl<K, V, R: Reserves> Table<K, V, R> {
         Self::with_directory(directory, at_home, 0, true)
     }
 
-    /// How many retired objects may wait before barriers stop waiting for their time, in a table whose segments have so many
-    /// bytes.
-    fn most_waiting(bytes: usize, gathered: bool) -> usize {
+    /// For so many bytes of segments one retired object may wait before barriers stop waiting for their time.
+    fn bytes_per_waiting(gathered: bool) -> usize {
         let gathers = OldEntries::<K, V>::GATHERS;
         let slots = if R::MARKED && gathers { SLOTS_PER_WAITING_IN_CACHES } else { SLOTS_PER_WAITING };
         let in_one = if gathered { OldEntries::<K, V>::IN_ONE } else { 1 };
-        bytes / BYTES_PER_SLOT / slots / in_one
+        BYTES_PER_SLOT * slots * in_one
     }
 
     /// Starts loading the line in which the entry of a key with this digest lies, if it is at home [M5].
@@ -142,11 +142,11 @@ impl<K, V, R: Reserves> Table<K, V, R> {
         self.directory.each_segment(|mut writing| {
             reserves.take_from(&mut writing.locked.state().keep.reserve().free);
         });
-        self.slab.release(reserves);
+        self.slab.untyped().release(reserves);
         let each_lock = || self.directory.each_segment(drop);
         // SAFETY: nobody has the table to himself, as we use it; so who allocates an entry has the lock of a current segment,
         // and those that follow that one are locked until they are current.
-        if unsafe { self.slab.release_homes(each_lock) } {
+        if unsafe { self.slab.untyped().release_homes(each_lock) } {
             self.home_lines.withdraw();
         }
     }
@@ -176,9 +176,14 @@ impl<K, V, R: Reserves> Drop for Table<K, V, R> {
         }
         drop_each(|drop_one| {
             // SAFETY: `&mut self`, which is being dropped: each is given once, nobody has a guard, and nobody looks any more.
-            self.directory.give_all(|entry| drop_one(unsafe { OwnedEntry::<K, V>::from_raw(entry) }));
+            self.directory.give_all(&mut |entry| drop_one(unsafe { OwnedEntry::<K, V>::from_raw(entry) }));
         });
     }
+}
+
+/// How many retired objects may wait in a table whose segments' bytes the meter counts.
+fn room_for_waiting(meter: Arc<Meter>, bytes_per_waiting: usize) -> impl Fn() -> usize {
+    move || meter.bytes() / bytes_per_waiting
 }
 
 /// Drops each entry that `all` calls its argument with, even if the drop of another panics; the first panic goes on
@@ -209,9 +214,9 @@ mod tests {
         }
         let bytes = 64 * 31 * 100 * BYTES_PER_SLOT;
         // In lists of 31, and one by one.
-        assert_eq!(Table::<u64, u64>::most_waiting(bytes, true), 800);
-        assert_eq!(Table::<u64, String>::most_waiting(bytes, true), 800 * 31);
-        assert_eq!(Table::<u64, u64, Marked>::most_waiting(bytes, true), 100);
-        assert_eq!(Table::<u64, u64, Marked>::most_waiting(bytes, false), 100 * 31);
+        assert_eq!(bytes / Table::<u64, u64>::bytes_per_waiting(true), 800);
+        assert_eq!(bytes / Table::<u64, String>::bytes_per_waiting(true), 800 * 31);
+        assert_eq!(bytes / Table::<u64, u64, Marked>::bytes_per_waiting(true), 100);
+        assert_eq!(bytes / Table::<u64, u64, Marked>::bytes_per_waiting(false), 100 * 31);
     }
 }
