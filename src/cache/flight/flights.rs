@@ -91,7 +91,7 @@ impl<K: Eq + Clone, V> Flights<K, V> {
         match self.lead_in(digest, own_key, table) {
             Ok(flight) => Join::Leader(flight),
             Err(LedByOther { mut table, at, own_key }) => {
-                let entry = table.find(digest, |entry| entry.number == at.number);
+                let entry = table.find_numbered(digest, at.number);
                 let (ticket, outcome) = entry.expect("found under this lock").follow();
                 drop(table);
                 let wait = Wait::new(at, ticket, outcome);

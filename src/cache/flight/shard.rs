@@ -180,30 +180,34 @@ impl<K, V> ShardTable<K, V> {
         match &mut self.first {
             Some(first) if first.digest == digest && is_it(first) => Some(first),
             _ if self.more.is_empty() => None,
-            _ => self.more.find_mut(digest.bits(), |entry| entry.digest == digest && is_it(entry)),
+            _ => find_in(&mut self.more, digest, &mut { is_it }),
         }
     }
 
-    /// Takes a flight out, if `f`, which may change it, says so.
+    /// The flight of this number, unless it has ended.
     #[inline]
-    fn take_if(
-        &mut self,
-        digest: Digest,
-        number: u64,
-        f: impl FnOnce(&mut Entry<K, V>) -> bool,
-    ) -> Option<Entry<K, V>> {
-        match &mut self.first {
-            Some(first) if first.number == number => f(first).then(|| self.first.take()).flatten(),
-            _ => {
-                let is_it = |entry: &Entry<K, V>| entry.digest == digest && entry.number == number;
-                let mut found = self.more.find_entry(digest.bits(), is_it).ok()?;
-                let taken = f(found.get_mut()).then(|| found.remove().0);
-                if self.more.is_empty() && self.more.capacity() > KEPT_CAPACITY {
-                    self.more = HashTable::new();
-                }
-                taken
-            }
+    pub(super) fn find_numbered(&mut self, digest: Digest, number: u64) -> Option<&mut Entry<K, V>> {
+        self.find(digest, |entry| entry.number == number)
+    }
+
+    /// Takes out the flight of this number, if there is one.
+    #[inline]
+    fn take(&mut self, digest: Digest, number: u64) -> Option<Entry<K, V>> {
+        match &self.first {
+            Some(first) if first.number == number => self.first.take(),
+            _ => self.take_more(digest, number),
         }
+    }
+
+    /// The same, if it is not the first.
+    #[cold]
+    fn take_more(&mut self, digest: Digest, number: u64) -> Option<Entry<K, V>> {
+        let is_it = |entry: &Entry<K, V>| entry.digest == digest && entry.number == number;
+        let (taken, _) = self.more.find_entry(digest.bits(), is_it).ok()?.remove();
+        if self.more.is_empty() && self.more.capacity() > KEPT_CAPACITY {
+            self.more = HashTable::new();
+        }
+        Some(taken)
     }
 
     /// A new flight, with a leader; its number.
@@ -218,6 +222,16 @@ impl<K, V> ShardTable<K, V> {
         }
         number
     }
+}
+
+/// The flight of this digest that `is_it` accepts.
+#[cold]
+fn find_in<'t, K, V>(
+    table: &'t mut HashTable<Entry<K, V>>,
+    digest: Digest,
+    is_it: &mut dyn FnMut(&Entry<K, V>) -> bool,
+) -> Option<&'t mut Entry<K, V>> {
+    table.find_mut(digest.bits(), |entry| entry.digest == digest && is_it(entry))
 }
 
 impl<'a, K, V> At<'a, K, V> {
@@ -239,14 +253,15 @@ impl<'a, K, V> At<'a, K, V> {
 
     /// Looks at the flight, or at nothing if it has ended, under the lock.
     pub(super) fn with<T>(&self, f: impl FnOnce(Option<&mut Entry<K, V>>) -> T) -> T {
-        f(self.shard.table.lock().find(self.digest, |entry| entry.number == self.number))
+        f(self.shard.table.lock().find_numbered(self.digest, self.number))
     }
 
     /// Changes the flight under the lock, and ends it if `f` says so: what is left of it is the caller's, to drop and to
     /// wake outside of the lock.
     pub(super) fn end_if(&self, f: impl FnOnce(&mut Entry<K, V>) -> bool) -> Option<Entry<K, V>> {
         let mut table = self.shard.table.lock();
-        let ended = table.take_if(self.digest, self.number, f);
+        let ends = table.find_numbered(self.digest, self.number).is_some_and(f);
+        let ended = if ends { table.take(self.digest, self.number) } else { None };
         // Relaxed: who sees it is not to learn anything from it.
         self.shard.loads.store(table.len(), Ordering::Relaxed);
         ended
