@@ -18,7 +18,7 @@ use super::removal::{Cause, Listener, is_gathered};
 use super::share::Share;
 use super::time::{Clock, Lifetime, SystemClock, Time, nanos};
 use crate::engine::{CapacityError, Shape};
-use crate::entries::Table;
+use crate::entries::{Entry, Table};
 use crate::sync::SCHEDULED;
 
 /// Entries that are worth a lock of their own: of fewer in a segment, its share of the capacity and the part of the hot
@@ -528,7 +528,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
             own_idle: self.own_idle,
         });
         let (policy, weigher, listener, hasher) = (self.policy, self.weigher, self.listener, self.hasher);
-        let fields = Fields::new(weigher.is_some(), time.as_ref());
+        let fields = Fields::new(Entry::<K, V>::TAIL_AT, weigher.is_some(), time.as_ref());
         let (requested, gathered) = (share.saturating_mul(segments as usize), is_gathered(listener.as_ref()));
         let table = Table::<K, V, Share>::new(shape, requested, fields.bytes(), gathered);
         let (table, bound) = (table.map_err(refused)?, Bound::new(capacity, segments));

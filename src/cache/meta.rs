@@ -5,6 +5,7 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 
 use super::time::{NEVER, Nanos, TRIES, Time, nanos};
+use crate::entries::EntryPointer;
 use crate::sync::{AtomicU64, Ordering};
 
 /// Hits within so much of one another may count as one: a hot entry's time of last use is not written with every hit.
@@ -35,6 +36,8 @@ impl Facts {
 /// idle. What has no word is the same for all.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields {
+    /// Bytes from an entry's address to its words.
+    at: usize,
     /// How many there are.
     words: u8,
     has_weight: bool,
@@ -50,15 +53,16 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// Those of a cache that has a weigher or not, and such times.
-    pub(super) fn new<K, V>(has_weight: bool, time: Option<&Time<K, V>>) -> Self {
+    /// Those of a cache whose entries have their words at so many bytes from their address, which has a weigher or not, and
+    /// such times.
+    pub(super) fn new<K, V>(at: usize, has_weight: bool, time: Option<&Time<K, V>>) -> Self {
         let to_idle = time.and_then(|time| time.to_idle);
         let (has_deadline, has_idle) = (time.is_some(), time.is_some_and(|time| time.own_idle.is_some()));
         let has_last_use = has_idle || to_idle.is_some();
         let words = [has_weight, has_deadline, has_last_use, has_idle].map(u8::from).iter().sum();
         let idle = to_idle.map_or(NEVER, nanos);
         let tries = if time.is_some_and(|time| time.ahead != 0) { TRIES } else { 0 };
-        Fields { words, has_weight, has_deadline, has_last_use, has_idle, idle, tries }
+        Fields { at, words, has_weight, has_deadline, has_last_use, has_idle, idle, tries }
     }
 
     /// How many bytes follow each entry.
@@ -70,6 +74,18 @@ impl Fields {
     #[inline(always)]
     pub(super) fn has_weight(&self) -> bool {
         self.has_weight
+    }
+
+    /// What is known of an entry.
+    ///
+    /// # Safety
+    ///
+    /// [`Fields::write`] has written it at `at`, and it is not used longer than the lock or the guard under which the entry was
+    /// found.
+    #[inline(always)]
+    pub(super) unsafe fn of(&self, entry: EntryPointer) -> Meta<'_> {
+        // SAFETY: the caller's.
+        unsafe { Meta::new(entry.byte_add(self.at).cast(), self) }
     }
 
     /// Writes what is known of an entry behind it.
@@ -274,7 +290,7 @@ mod tests {
     /// Calls `f` with what is behind an entry, and how many words that has.
     fn with_written(weighs: bool, time: Option<Time<u32, u32>>, f: impl FnOnce(Meta<'_>, usize)) {
         let words = [const { AtomicU64::new(u64::MAX) }; 5];
-        let fields = Fields::new(weighs, time.as_ref());
+        let fields = Fields::new(0, weighs, time.as_ref());
         let n = fields.bytes() / size_of::<AtomicU64>();
         let first = NonNull::from(&words).cast();
         // SAFETY: there are more of them than any cache has.

@@ -24,7 +24,7 @@
 //! | `time`, `coarse` | lifetimes and clocks; one that is read seldom |
 //! | `meta` | what is known of each entry for these, and its weight |
 //! | `time_left` | what an entry has left to live |
-//! | `removal` | what has left: who is told, when it is freed |
+//! | `removal`, `gone` | what has left: who is told, when it is freed; what of that is alike for all keys and values |
 //! | `refused`, `error` | what was not taken; what is wrong with the options |
 //! | `inline` | [`InlineCache`]: the same for small plain data, in the slots |
 //! | `counters`, `metrics` | counts; the feature that exports them |
@@ -55,6 +55,7 @@ mod dump;
 mod entry;
 mod error;
 mod flight;
+mod gone;
 mod inline;
 mod iter;
 mod keep;

@@ -1,12 +1,11 @@
 //! Entries on their way out: why they leave, who is told, when they are freed.
 
 use core::fmt;
-use core::mem::{ManuallyDrop, take};
-
-use smallvec::SmallVec;
 
 use super::counters::Here;
-use crate::entries::{Entry, EntryPointer, OldEntries, OwnedEntry, Reserve};
+use super::gone::Gone;
+use super::meta::Fields;
+use crate::entries::{Entry, EntryPointer, OwnedEntry};
 use crate::reclaim::{Collector, FirstPanic, LocalGuard};
 
 /// Why an entry has left a cache.
@@ -60,70 +59,45 @@ pub(super) fn is_gathered<K, V>(listener: Option<&Listener<K, V>>) -> bool {
     listener.is_none()
 }
 
-/// An entry that has left, and why.
-type Departure = (EntryPointer, Cause);
-
 /// What has left a cache in one operation. Make it before anything is locked: when it is dropped, with all locks released,
 /// the listener is told of each, and then they are retired; whatever panics [B5].
 pub(super) struct Departures<'c, K, V> {
     collector: &'c Collector,
     /// Entered before anything is locked; none, while the listener is told.
     guard: Option<LocalGuard<'c>>,
-    /// Where the thread counts them.
-    pub(super) counts: Here<'c>,
     listener: Option<&'c Listener<K, V>>,
     /// An entry that comes in, as long as the table does not have it: if the user's code panics, it is dropped with these, when
     /// nothing is locked.
     pub(super) coming: Option<EntryPointer>,
-    /// Both have memory of their own only if there is something in them, and that is taken out in the end: their destructors
-    /// would have nothing to do.
-    gone: ManuallyDrop<SmallVec<[Departure; 2]>>,
-    /// Of caches whose entries wait for company [C4].
-    many: ManuallyDrop<Vec<OldEntries<K, V>>>,
+    pub(super) gone: Gone<'c>,
 }
 
 impl<'c, K, V> Departures<'c, K, V> {
     /// Nothing has left. The guard is of this collector, which is the cache's.
-    pub(super) fn new(
-        collector: &'c Collector,
-        guard: LocalGuard<'c>,
-        counts: Here<'c>,
-        listener: Option<&'c Listener<K, V>>,
-    ) -> Self {
-        let (gone, many) = (ManuallyDrop::new(SmallVec::new()), ManuallyDrop::new(Vec::new()));
-        Departures { collector, guard: Some(guard), counts, listener, coming: None, gone, many }
-    }
-
-    /// An entry has just been taken out of a segment, whose reserve this is.
     ///
     /// # Safety
     ///
-    /// Under that segment's lock, and once.
-    #[inline]
-    pub(super) unsafe fn add(&mut self, reserve: &mut Reserve, entry: EntryPointer, cause: Cause) {
-        if OldEntries::<K, V>::GATHERS && is_gathered(self.listener) {
-            if reserve.old.add(entry) {
-                self.add_many(reserve);
-            }
-        } else {
-            self.gone.push((entry, cause));
-        }
-    }
-
-    /// Those that have waited for company are many. By itself: it would have each eviction prepare for a list that is moved.
-    #[cold]
-    #[inline(never)]
-    fn add_many(&mut self, reserve: &mut Reserve) {
-        self.many.push(reserve.old.take());
+    /// What leaves is of a cache of such keys and values, whose entries have these fields behind them.
+    pub(super) unsafe fn new(
+        collector: &'c Collector,
+        guard: LocalGuard<'c>,
+        counts: Here<'c>,
+        fields: &'c Fields,
+        listener: Option<&'c Listener<K, V>>,
+    ) -> Self {
+        let gathers = Entry::<K, V>::GATHERS && is_gathered(listener);
+        // SAFETY: the caller's.
+        let gone = unsafe { Gone::new(counts, fields, gathers) };
+        Departures { collector, guard: Some(guard), listener, coming: None, gone }
     }
 
     /// Tells the listener of each, even if it panics; under no guard, as it may take its time: what others have retired does
     /// not wait for it.
     fn tell(&mut self) -> FirstPanic {
         let mut panic = FirstPanic::default();
-        if let Some(listener) = self.listener.filter(|_| !self.gone.is_empty()) {
+        if let Some(listener) = self.listener.filter(|_| !self.gone.told().is_empty()) {
             self.guard = None;
-            for &(entry, cause) in self.gone.iter() {
+            for &(entry, cause) in self.gone.told() {
                 // SAFETY: it has left the table, or was turned away, and is ours to retire, which is done after this.
                 let (key, value) = unsafe { Entry::<K, V>::deref(entry) }.pair();
                 panic.call(|| listener(key, value, cause));
@@ -136,7 +110,7 @@ impl<'c, K, V> Departures<'c, K, V> {
     /// without being moved.
     #[inline]
     pub(super) fn end(&mut self) {
-        if !(self.gone.is_empty() && self.many.is_empty() && self.coming.is_none()) {
+        if !(self.gone.is_empty() && self.coming.is_none()) {
             self.tell_and_retire();
         }
     }
@@ -148,13 +122,14 @@ impl<'c, K, V> Departures<'c, K, V> {
         let _coming = self.coming.take().map(|entry| unsafe { OwnedEntry::<K, V>::from_raw(entry) });
         let told = self.tell();
         let guard = self.guard.get_or_insert_with(|| self.collector.enter());
-        for (entry, _) in take(&mut *self.gone) {
-            // SAFETY: taken out of the table, once, under its segment's lock (`add`) [I6].
+        let (told_of, many) = self.gone.take();
+        for (entry, _) in told_of {
+            // SAFETY: taken out of the table, once, under its segment's lock (`Gone::add`) [I6].
             unsafe { Entry::<K, V>::retire(entry, guard) };
         }
-        for many in take(&mut *self.many) {
+        for many in many {
             // SAFETY: our cache's guard.
-            unsafe { many.retire(guard) };
+            unsafe { many.retire::<K, V>(guard) };
         }
         told.go_on();
     }

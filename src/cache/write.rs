@@ -11,6 +11,7 @@ use equivalent::Equivalent;
 
 use super::Cache;
 use super::cache::CacheSlots;
+use super::gone::Gone;
 use super::meta::Facts;
 use super::policy::{Evictor, Heat, Locator, Newcomer, Policy};
 use super::refused::{Refused, Why};
@@ -60,7 +61,9 @@ impl<K, V, S> Cache<K, V, S> {
 
     /// What leaves from here on, under this guard.
     pub(super) fn departures<'c>(&'c self, guard: LocalGuard<'c>) -> Departures<'c, K, V> {
-        Departures::new(&self.table.collector, guard, self.counters.here(), self.listener.as_ref())
+        let Cache { table, counters, fields, listener, .. } = self;
+        // SAFETY: it is for what leaves this cache.
+        unsafe { Departures::new(&table.collector, guard, counters.here(), fields, listener.as_ref()) }
     }
 
     /// Takes an entry out of its slot, which the policy did not ask for.
@@ -76,7 +79,7 @@ impl<K, V, S> Cache<K, V, S> {
         let share = &mut locked.state().keep;
         share.evictor.removed(mark, self.weight_of(entry));
         // SAFETY: just taken out, under the lock.
-        unsafe { self.departed(entry, cause, &mut share.reserve, out) };
+        unsafe { out.gone.departed(entry, cause, &mut share.reserve) };
         self.publish_used(locked);
     }
 
@@ -106,7 +109,7 @@ impl<K, V, S> Cache<K, V, S> {
             let cause = self.cause_now(entry, now, Cause::Explicit);
             // SAFETY: once, under the lock, under which its slot is emptied below before any code of the user's runs; it is
             // retired when `out` ends, with nothing locked.
-            unsafe { self.departed(entry, cause, &mut state.keep.reserve, out) };
+            unsafe { out.gone.departed(entry, cause, &mut state.keep.reserve) };
             left += 1;
         }
         // A cache has no overflow, which would be emptied as well.
@@ -122,24 +125,6 @@ impl<K, V, S> Cache<K, V, S> {
         if self.has_expired(entry, now) { Cause::Expired } else { cause }
     }
 
-    /// Notes that an entry has left its slot.
-    ///
-    /// # Safety
-    ///
-    /// Under its segment's lock, whose reserve this is, and once.
-    #[inline(always)]
-    unsafe fn departed(
-        &self,
-        entry: EntryPointer,
-        cause: Cause,
-        reserve: &mut Reserve,
-        out: &mut Departures<'_, K, V>,
-    ) {
-        out.counts.departed(cause, self.weight_of(entry));
-        // SAFETY: the caller's.
-        unsafe { out.add(reserve, entry, cause) };
-    }
-
     /// Tells readers of `weight` and `len` what a segment uses.
     fn publish_used(&self, locked: &mut Locked<'_, CacheSlots>) {
         let state = locked.state();
@@ -153,11 +138,11 @@ impl<K, V, S> Cache<K, V, S> {
         locked: &mut Locked<'_, CacheSlots>,
         now: Nanos,
         out: &mut Departures<'_, K, V>,
-        decision: impl FnOnce(&mut Evictor, &mut Entries<'_, '_, K, V, S>) -> T,
+        decision: impl FnOnce(&mut Evictor, &mut Entries<'_, '_>) -> T,
     ) -> T {
         let (residents, state) = locked.parts();
         let Share { evictor, reserve, .. } = &mut state.keep;
-        let victims = Victims { cache: self, reserve, now, out };
+        let victims = Victims { reserve, now, gone: &mut out.gone };
         let answer = decision(evictor, &mut Entries { residents, victims });
         self.publish_used(locked);
         answer
@@ -175,7 +160,7 @@ impl<K, V, S> Cache<K, V, S> {
     ) {
         let (residents, state) = locked.parts();
         let Share { evictor, reserve, .. } = &mut state.keep;
-        let victims = Others { victims: Victims { cache: self, reserve, now, out }, stays };
+        let victims = Others { victims: Victims { reserve, now, gone: &mut out.gone }, stays };
         evictor.make_room(more, &mut residents::Entries { residents, victims });
     }
 
@@ -203,41 +188,39 @@ impl<K, V, S> Cache<K, V, S> {
 }
 
 /// A locked segment's entries, for the policy.
-pub(super) type Entries<'e, 'd, K, V, S> = residents::Entries<'e, CacheSlots, Victims<'e, 'd, K, V, S>>;
+pub(super) type Entries<'e, 'c> = residents::Entries<'e, CacheSlots, Victims<'e, 'c>>;
 
 /// What becomes of a locked segment's entries that are evicted.
-pub(super) struct Victims<'e, 'd, K, V, S> {
-    cache: &'e Cache<K, V, S>,
+pub(super) struct Victims<'e, 'c> {
     reserve: &'e mut Reserve,
     now: Nanos,
-    out: &'e mut Departures<'d, K, V>,
+    gone: &'e mut Gone<'c>,
 }
 
-impl<K, V, S> Evict<CacheSlots> for Victims<'_, '_, K, V, S> {
+impl Evict<CacheSlots> for Victims<'_, '_> {
     #[inline]
     fn weight(&self, residents: &engine::Residents<'_, CacheSlots>, slot: Found) -> u64 {
-        // Without a look into the slot, where all weigh the same.
-        if self.cache.fields.has_weight() { self.cache.weight_of(residents.item(slot)) } else { 1 }
+        self.gone.weight_of(|| residents.item(slot))
     }
 
     // Where the policy does: one of its calls is that of most insertions, and the others are not in line.
     #[inline(always)]
     fn evict(&mut self, residents: &mut engine::Residents<'_, CacheSlots>, slot: Found) {
         let entry = residents.item(slot);
-        let cause = self.cache.cause_now(entry, self.now, Cause::Size);
+        let cause = self.gone.cause_now(entry, self.now, Cause::Size);
         residents.remove(slot);
         // SAFETY: just taken out, under the lock.
-        unsafe { self.cache.departed(entry, cause, self.reserve, self.out) };
+        unsafe { self.gone.departed(entry, cause, self.reserve) };
     }
 }
 
 /// The same of all but one, whose new value they make room for.
-struct Others<'e, 'd, K, V, S> {
-    victims: Victims<'e, 'd, K, V, S>,
+struct Others<'e, 'c> {
+    victims: Victims<'e, 'c>,
     stays: Found,
 }
 
-impl<K, V, S> Evict<CacheSlots> for Others<'_, '_, K, V, S> {
+impl Evict<CacheSlots> for Others<'_, '_> {
     fn weight(&self, residents: &engine::Residents<'_, CacheSlots>, slot: Found) -> u64 {
         self.victims.weight(residents, slot)
     }
@@ -570,7 +553,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
         out.coming = None;
         self.settle(&mut at.writing.locked, out);
-        out.counts.inserted();
+        out.gone.counts.inserted();
         Ok(entry)
     }
 
@@ -588,11 +571,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         if goes {
             let cause = self.cause_now(entry, new_entry.now, Cause::Size);
             if cause == Cause::Size {
-                out.counts.turned_away();
+                out.gone.counts.turned_away();
             }
             let reserve = &mut locked.state().keep.reserve;
             // SAFETY: under the lock, and nobody else has it.
-            unsafe { self.departed(entry, cause, reserve, out) };
+            unsafe { out.gone.departed(entry, cause, reserve) };
         }
         goes
     }
@@ -618,11 +601,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let mark = locked.residents().mark(found);
         locked.replace(found, new);
         let cause = self.cause_now(old, new_entry.now, Cause::Replaced);
-        out.counts.departed(cause, before);
+        out.gone.counts.departed(cause, before);
         let share = &mut locked.state().keep;
         share.evictor.reweighed(mark, before, after);
         // SAFETY: just replaced, under the lock.
-        unsafe { out.add(&mut share.reserve, old, cause) };
+        unsafe { out.gone.add(&mut share.reserve, old, cause) };
         self.publish_used(locked);
         true
     }

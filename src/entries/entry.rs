@@ -7,6 +7,7 @@ use core::ptr::NonNull;
 use super::entry_slab::EntrySlab;
 use super::homes::Within;
 use super::magazine::Magazine;
+use super::old::RETIRED_AS_ONE;
 use crate::hash::Digest;
 use crate::reclaim::{Guard, Retire};
 use crate::sync::{AtomicU64, Watch};
@@ -32,6 +33,13 @@ pub(crate) struct Entry<K, V> {
 }
 
 impl<K, V> Entry<K, V> {
+    /// Whether entries of this type are [gathered](super::old): those that have no box, which need no drop either.
+    pub(crate) const GATHERS: bool = !EntrySlab::<K, V>::BOXED;
+    /// Of its address, to that of its [tail](Entry::tail).
+    pub(crate) const TAIL_AT: usize = EntrySlab::<K, V>::TAIL_AT;
+    /// How many are retired as one; but those that a cache's listener is told of are retired one by one.
+    pub(crate) const IN_ONE: usize = if Self::GATHERS { RETIRED_AS_ONE } else { 1 };
+
     /// The entry behind a pointer out of the table.
     ///
     /// # Safety

@@ -1,8 +1,8 @@
 //! Where the entries of a map are: in pieces of a [`Slab`], or in a box each.
 //!
 //! Pieces are for plain entries. Where key or value own memory the allocator has just been asked for that, and what it gives
-//! next lies beside it, in the same page and often in the next line. So such an entry gets a box, and who goes on from it to its
-//! text waits once, not twice.
+//! next lies beside it, in the same page and often in the next line. So such an entry gets a box, and who goes on from it to
+//! its text waits once, not twice.
 
 use core::alloc::Layout;
 use core::marker::PhantomData;
@@ -41,7 +41,7 @@ impl<K, V> EntrySlab<K, V> {
     const WITHOUT_TAIL: Layout =
         if Self::BOXED { Layout::new::<Boxed<Entry<K, V>>>() } else { Layout::new::<Entry<K, V>>() };
     /// Where the tail begins.
-    const TAIL_AT: usize = Self::WITHOUT_TAIL.size().next_multiple_of(TAIL_ALIGN);
+    pub(super) const TAIL_AT: usize = Self::WITHOUT_TAIL.size().next_multiple_of(TAIL_ALIGN);
 
     /// An empty slab for entries with tails of so many bytes, a few words; `entries` are to come.
     pub(crate) fn new(shape: &Shape, entries: usize, tail: usize) -> Self {
@@ -124,18 +124,6 @@ impl<K, V> EntrySlab<K, V> {
             let layout = (*entry.cast::<Boxed<Entry<K, V>>>().as_ptr()).slab.as_ref().layout();
             std::alloc::dealloc(entry.as_ptr().cast(), layout);
         }
-    }
-
-    /// Gives pieces back, all of one slab [M3].
-    ///
-    /// # Safety
-    ///
-    /// As for `free`, of each of them; entries have no boxes.
-    #[inline]
-    pub(super) unsafe fn free_all(pieces: Box<Magazine>) {
-        debug_assert!(!Self::BOXED);
-        // SAFETY: the caller's.
-        unsafe { Slab::free_all(pieces) };
     }
 
     /// Where the address of the slab is in an entry's box; null, if it has none. It is read when the entry is freed.

@@ -4,13 +4,11 @@
 //! retires it, unlocked. Only of entries that nobody can see dropped: plain data that waits longer is memory that waits
 //! longer, at most 30 entries a segment.
 
-use core::marker::PhantomData;
 use core::mem::MaybeUninit;
-use core::ptr::NonNull;
 
 use super::entry::{Entry, EntryPointer};
-use super::entry_slab::EntrySlab;
 use super::magazine::Magazine;
+use super::slab::Slab;
 use crate::engine::{Keep, try_box};
 use crate::reclaim::{Guard, Retire};
 
@@ -51,19 +49,19 @@ pub(crate) const RETIRED_AS_ONE: usize = Magazine::ROOM;
 ///
 /// # Safety
 ///
-/// They are of a table of such keys and values, which does not lead to them any more; nobody else retires them, and the guard is
-/// of their map.
+/// They are of a table of such keys and values, which does not lead to them any more; nobody else retires them, and the guard
+/// is of their map.
 pub(crate) unsafe fn retire_all<K, V>(entries: impl Iterator<Item = EntryPointer>, guard: &impl Guard) {
-    if OldEntries::<K, V>::GATHERS {
+    if Entry::<K, V>::GATHERS {
         let mut old = Gathered::default();
         for entry in entries {
-            if let Some(many) = old.push::<K, V>(entry) {
+            if let Some(many) = old.push(entry) {
                 // SAFETY: the caller's.
-                unsafe { many.retire(guard) };
+                unsafe { many.retire::<K, V>(guard) };
             }
         }
         // SAFETY: the caller's.
-        unsafe { old.take::<K, V>().retire(guard) };
+        unsafe { old.take().retire::<K, V>(guard) };
     } else {
         // SAFETY: the caller's.
         entries.for_each(|entry| unsafe { Entry::<K, V>::retire(entry, guard) });
@@ -88,7 +86,7 @@ impl Default for Gathered {
 impl Gathered {
     /// Adds an entry that has just been taken out; gives up all when they are many, for the caller to retire.
     #[inline]
-    pub(crate) fn push<K, V>(&mut self, entry: EntryPointer) -> Option<OldEntries<K, V>> {
+    pub(crate) fn push(&mut self, entry: EntryPointer) -> Option<OldEntries> {
         self.add(entry).then(|| self.take())
     }
 
@@ -101,41 +99,34 @@ impl Gathered {
     }
 
     /// Gives all up.
-    pub(crate) fn take<K, V>(&mut self) -> OldEntries<K, V> {
+    #[inline]
+    pub(crate) fn take(&mut self) -> OldEntries {
         let mut pieces = Magazine::default();
         for entry in &self.entries[..self.len] {
             // SAFETY: as many have been written.
             pieces.push(unsafe { entry.assume_init() }.cast());
         }
         self.len = 0;
-        OldEntries { pieces, entries: PhantomData }
+        OldEntries(pieces)
     }
 }
 
 /// Entries that are retired as one. When nobody can look at them any more, their pieces are handed on as they are.
 #[repr(transparent)]
-pub(crate) struct OldEntries<K, V> {
-    pieces: Magazine,
-    entries: PhantomData<NonNull<Entry<K, V>>>,
-}
+pub(crate) struct OldEntries(Magazine);
 
-impl<K, V> OldEntries<K, V> {
-    /// Whether entries of this type are gathered: those that have no box, which need no drop either.
-    pub(crate) const GATHERS: bool = !EntrySlab::<K, V>::BOXED;
-    /// How many are retired as one; but those that a cache's listener is told of are retired one by one.
-    pub(crate) const IN_ONE: usize = if Self::GATHERS { RETIRED_AS_ONE } else { 1 };
-
+impl OldEntries {
     /// Retires them all.
     ///
     /// # Safety
     ///
-    /// The guard is of the entries' map.
+    /// The guard is of the entries' map, which is of such keys and values.
     #[cold]
-    pub(crate) unsafe fn retire(self, guard: &impl Guard) {
+    pub(crate) unsafe fn retire<K, V>(self, guard: &impl Guard) {
         // No list for one.
-        if let &[] | &[_] = self.pieces.pieces() {
+        if let &[] | &[_] = self.0.pieces() {
             // SAFETY: as below.
-            return unsafe { self.retire_each(guard) };
+            return unsafe { self.retire_each::<K, V>(guard) };
         }
         // Taken out of the table, once, under the lock that this list was taken from: guards entered
         // from now on do not find them, and those that did are older than now [I6], [C4].
@@ -144,7 +135,7 @@ impl<K, V> OldEntries<K, V> {
             Ok(this) => unsafe { guard.retire(core::ptr::from_mut(Box::leak(this))) },
             // No memory for a list.
             // SAFETY: as above.
-            Err(this) => unsafe { this.retire_each(guard) },
+            Err(this) => unsafe { this.retire_each::<K, V>(guard) },
         }
     }
 
@@ -153,20 +144,20 @@ impl<K, V> OldEntries<K, V> {
     /// # Safety
     ///
     /// As [`retire`](Self::retire).
-    unsafe fn retire_each(&self, guard: &impl Guard) {
+    unsafe fn retire_each<K, V>(&self, guard: &impl Guard) {
         // SAFETY: as said there.
-        self.pieces.pieces().iter().for_each(|piece| unsafe {
+        self.0.pieces().iter().for_each(|piece| unsafe {
             Entry::<K, V>::retire(piece.cast(), guard);
         });
     }
 }
 
-impl<K, V> Retire for OldEntries<K, V> {
+impl Retire for OldEntries {
     unsafe fn free(this: *mut Self) {
         // SAFETY: the caller's; from a box of ours, which is laid out as what it wraps.
         let pieces = unsafe { Box::from_raw(this.cast::<Magazine>()) };
         // SAFETY: the caller's; nothing in them needs to be dropped, and their slab outlives them.
-        unsafe { EntrySlab::<K, V>::free_all(pieces) };
+        unsafe { Slab::free_all(pieces) };
     }
 
     #[cfg(loom)]

@@ -129,7 +129,8 @@ impl Slab {
     ///
     /// # Safety
     ///
-    /// It came from `allocate` of a slab that still lives; what was in it has been moved out or dropped; nobody uses it any more.
+    /// It came from `allocate` of a slab that still lives; what was in it has been moved out or dropped; nobody uses it any
+    /// more.
     #[inline]
     pub(super) unsafe fn free(piece: NonNull<u8>) {
         // SAFETY: the caller's.

@@ -8,7 +8,7 @@ use super::entry::{Entry, ErasedEntry, OwnedEntry};
 use super::entry_slab::EntrySlab;
 use super::home_lines::HomeLines;
 use super::magazine::Chain;
-use super::old::{OldEntries, Reserve, Reserves};
+use super::old::{Reserve, Reserves};
 use crate::engine::{CapacityError, Directory, Meter, Pointer, Retired, Shape, try_box};
 use crate::hash::Digest;
 use crate::reclaim::{Collector, FirstPanic, Guard, Retire};
@@ -63,7 +63,7 @@ impl<K, V, R: Reserves> Table<K, V, R> {
         let shape = directory.shape();
         let room = room_for_waiting(directory.meter(), Self::bytes_per_waiting(gathered));
         // Lists of entries are retired as one: few of them are many.
-        let collector = Collector::new(gathered && OldEntries::<K, V>::GATHERS, Some(Box::new(room)));
+        let collector = Collector::new(gathered && Entry::<K, V>::GATHERS, Some(Box::new(room)));
         let slab = EntrySlab::new(&shape, shape.fixed_capacity.unwrap_or(requested), tail);
         let home_lines = slab.untyped().home_lines();
         Table { collector, directory, slab, home_lines, entries: PhantomData }
@@ -81,9 +81,9 @@ impl<K, V, R: Reserves> Table<K, V, R> {
 
     /// For so many bytes of segments one retired object may wait before barriers stop waiting for their time.
     fn bytes_per_waiting(gathered: bool) -> usize {
-        let gathers = OldEntries::<K, V>::GATHERS;
+        let gathers = Entry::<K, V>::GATHERS;
         let slots = if R::MARKED && gathers { SLOTS_PER_WAITING_IN_CACHES } else { SLOTS_PER_WAITING };
-        let in_one = if gathered { OldEntries::<K, V>::IN_ONE } else { 1 };
+        let in_one = if gathered { Entry::<K, V>::IN_ONE } else { 1 };
         BYTES_PER_SLOT * slots * in_one
     }
 
@@ -108,7 +108,7 @@ impl<K, V, R: Reserves> Table<K, V, R> {
     /// If this thread is writing to the table: what is freed would run others' destructors under its lock.
     pub(crate) fn flush(&self, guard: &impl Guard) {
         self.directory.assert_not_writing();
-        if OldEntries::<K, V>::GATHERS {
+        if Entry::<K, V>::GATHERS {
             self.retire_old(guard);
         }
         self.collector.flush();
@@ -117,10 +117,10 @@ impl<K, V, R: Reserves> Table<K, V, R> {
     /// Retires what waits for company under the segments' locks.
     fn retire_old(&self, guard: &impl Guard) {
         self.directory.each_segment(|mut writing| {
-            let old = writing.locked.state().keep.reserve().old.take::<K, V>();
+            let old = writing.locked.state().keep.reserve().old.take();
             drop(writing);
             // SAFETY: the caller's guard is of our collector.
-            unsafe { old.retire(guard) };
+            unsafe { old.retire::<K, V>(guard) };
         });
     }
 
@@ -170,7 +170,7 @@ impl<K, V, R: Reserves> Drop for Table<K, V, R> {
     /// Drops every entry, even if the drop of another panics; the first panic goes on afterwards. Those that have no boxes go
     /// with the slab.
     fn drop(&mut self) {
-        if OldEntries::<K, V>::GATHERS {
+        if Entry::<K, V>::GATHERS {
             // Nothing in them needs to be dropped [C4].
             return;
         }

@@ -10,7 +10,7 @@ use equivalent::Equivalent;
 
 use super::{Checked, Full, Pinned};
 use crate::engine::{self, Directory, Found, NoRoom};
-use crate::entries::{Entry, EntryPointer, OldEntries, OwnedEntry, Slots, Within};
+use crate::entries::{Entry, EntryPointer, OwnedEntry, Slots, Within};
 use crate::hash::Digest;
 use crate::reclaim::Guard;
 
@@ -30,12 +30,12 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
     // Always, as `swap_found`: what is locked would be handed on through memory.
     #[inline(always)]
     unsafe fn retire(&self, mut spot: Spot<'_>, entry: EntryPointer) {
-        if OldEntries::<K, V>::GATHERS {
-            let many = spot.writing.locked.state().keep.old.push::<K, V>(entry);
+        if Entry::<K, V>::GATHERS {
+            let many = spot.writing.locked.state().keep.old.push(entry);
             drop(spot);
             if let Some(many) = many {
                 // SAFETY: our map's guard.
-                unsafe { many.retire(&self.guard) };
+                unsafe { many.retire::<K, V>(&self.guard) };
             }
         } else {
             drop(spot);
