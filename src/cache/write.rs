@@ -91,7 +91,7 @@ impl<K, V, S> Cache<K, V, S> {
         now: Nanos,
         out: &mut Departures<'_, K, V>,
     ) {
-        let cause = self.cause_now(locked.item(found), now, Cause::Explicit);
+        let cause = out.gone.cause_now(locked.item(found), now, Cause::Explicit);
         self.take_out(locked, found, cause, out);
     }
 
@@ -106,7 +106,7 @@ impl<K, V, S> Cache<K, V, S> {
         let (residents, state) = locked.parts();
         for found in (0..residents.buckets()).flat_map(|bucket| residents.occupied(bucket)) {
             let entry = residents.item(found);
-            let cause = self.cause_now(entry, now, Cause::Explicit);
+            let cause = out.gone.cause_now(entry, now, Cause::Explicit);
             // SAFETY: once, under the lock, under which its slot is emptied below before any code of the user's runs; it is
             // retired when `out` ends, with nothing locked.
             unsafe { out.gone.departed(entry, cause, &mut state.keep.reserve) };
@@ -117,12 +117,6 @@ impl<K, V, S> Cache<K, V, S> {
         locked.clear();
         locked.state().keep.evictor.clear();
         self.publish_used(locked);
-    }
-
-    /// Why an entry leaves: for this cause, unless its time is over.
-    #[inline]
-    fn cause_now(&self, entry: EntryPointer, now: Nanos, cause: Cause) -> Cause {
-        if self.has_expired(entry, now) { Cause::Expired } else { cause }
     }
 
     /// Tells readers of `weight` and `len` what a segment uses.
@@ -259,7 +253,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Insertion<CacheSlots> for Inserting<'_, '_
     }
 
     fn take_out(&mut self, locked: &mut Locked<'_, CacheSlots>, found: Found) {
-        let cause = self.cache.cause_now(locked.item(found), self.new_entry.now, Cause::Size);
+        let cause = self.out.gone.cause_now(locked.item(found), self.new_entry.now, Cause::Size);
         self.cache.take_out(locked, found, cause, self.out);
     }
 
@@ -569,7 +563,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ) -> bool {
         let goes = new_entry.is_turned_away || self.turns_away(locked, new_entry, 0, digest, out);
         if goes {
-            let cause = self.cause_now(entry, new_entry.now, Cause::Size);
+            let cause = out.gone.cause_now(entry, new_entry.now, Cause::Size);
             if cause == Cause::Size {
                 out.gone.counts.turned_away();
             }
@@ -600,7 +594,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
         let mark = locked.residents().mark(found);
         locked.replace(found, new);
-        let cause = self.cause_now(old, new_entry.now, Cause::Replaced);
+        let cause = out.gone.cause_now(old, new_entry.now, Cause::Replaced);
         out.gone.counts.departed(cause, before);
         let share = &mut locked.state().keep;
         share.evictor.reweighed(mark, before, after);

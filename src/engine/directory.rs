@@ -40,7 +40,8 @@ pub(crate) struct Directory<P: Payload> {
     pub(super) allowance: Allowance,
 }
 
-/// A panic in user code leaves it whole. What it leads to has its own say in whoever owns it and in walks.
+/// A panic in user code leaves it whole. What it leads to has its own say in whoever owns it: the type behind a pointer is not
+/// known here, nor to walks.
 impl<P: Payload> RefUnwindSafe for Directory<P> {}
 
 /// What happened to the directory as a whole. All are Relaxed counts, for information.

@@ -6,8 +6,8 @@ use super::payload::Payload;
 use super::tags::taken_lanes;
 use crate::hash::Digest;
 
-/// A front end's hash function, as growth calls it: through a pointer, so that growth is compiled once for all of them; and
-/// once for a bucket where all items of a segment are asked for.
+/// A front end's hash function, as growth calls it: through a pointer, so that growth is not compiled for each; and once for a
+/// bucket where a segment splits.
 pub(crate) trait Rehash<P: Payload> {
     /// The digest of an item.
     fn digest(&self, item: P::Item) -> Digest;

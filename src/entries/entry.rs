@@ -12,8 +12,8 @@ use crate::hash::Digest;
 use crate::reclaim::{Guard, Retire};
 use crate::sync::{AtomicU64, Watch};
 
-/// What a slot points to, whatever keys and values are: so the compiler makes the engine once for all maps of a program.
-/// As aligned as every piece is: so that an entry's address leaves room for split bits [G8].
+/// What a slot points to, whatever keys and values are: so the compiler makes the engine once for all maps of a program, and
+/// once for all caches. No more aligned than any entry, and as aligned as split bits want addresses to be [G8].
 #[derive(Debug)]
 pub(crate) struct ErasedEntry {
     _aligned: [usize; 0],

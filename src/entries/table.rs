@@ -43,7 +43,7 @@ unsafe impl<K: Send, V: Send, R: Reserves> Send for Table<K, V, R> {}
 // SAFETY: through a shared table entries are read by many threads, inserted by one and dropped by another.
 unsafe impl<K: Send + Sync, V: Send + Sync, R: Reserves> Sync for Table<K, V, R> {}
 
-/// A panic in user code leaves it whole.
+/// A panic in user code leaves it whole; not so what keys and values hold, of which neither the directory nor walks know.
 impl<K: RefUnwindSafe, V: RefUnwindSafe, R: Reserves> RefUnwindSafe for Table<K, V, R> {}
 
 impl<K, V, R: Reserves> Table<K, V, R> {
@@ -74,8 +74,9 @@ impl<K, V, R: Reserves> Table<K, V, R> {
         Self::new(shape, requested, 0, true)
     }
 
-    /// An empty table of a map, of these segments, with home cells for so many entries if there are to be any.
+    /// An empty table of a map, of these segments, which are empty, with home cells for so many entries if there are to be any.
     pub(crate) fn for_map_with_directory(directory: Directory<Slots<R>>, at_home: usize) -> Self {
+        assert!(directory.is_empty(), "entries of nobody knows which type");
         Self::with_directory(directory, at_home, 0, true)
     }
 
