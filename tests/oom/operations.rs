@@ -53,7 +53,7 @@ const MAKING: Ends = Ends::Small(20_000);
 /// are under way; and what a thread counts in.
 const LISTS: Ends = Ends::In(&[
     "koel::cache::policy::",
-    "koel::cache::removal::",
+    "koel::cache::gone::",
     "koel::cache::flight::",
     "koel::per_thread::",
     "koel::seats::",
