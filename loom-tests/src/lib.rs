@@ -66,6 +66,16 @@ pub fn model_with_preemptions(bound: usize, f: impl Fn() + Sync + Send + 'static
     builder.check(f);
 }
 
+/// A model that takes a minute and more with two preemptions: with as many as `KOEL_LONG_MODELS` says, or, without that, as many
+/// as all others.
+pub fn long_model(f: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    if let Ok(bound) = std::env::var("KOEL_LONG_MODELS") {
+        builder.preemption_bound = Some(bound.parse().expect("KOEL_LONG_MODELS is a number"));
+    }
+    builder.check(f);
+}
+
 /// A verb that models need of both maps.
 pub trait Put {
     /// Inserts a key with a value that is made of `value` alone.

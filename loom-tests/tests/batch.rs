@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use loom::thread;
-use loom_tests::{Map, Put, Scene, inline, map};
+use loom_tests::{Map, Put, Scene, inline, long_model, map};
 
 fn batch_misses_nothing<M: Put + Send + Sync + 'static>(new: fn() -> M, forward: bool) {
-    loom::model(move || {
+    long_model(move || {
         let map = Arc::new(new());
         let scene = Scene::new(&*map, forward);
         let reader = {

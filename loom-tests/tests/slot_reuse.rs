@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use loom::thread;
-use loom_tests::{Put, Scene, inline, map, model_with_preemptions};
+use loom_tests::{Put, Scene, inline, long_model, map, model_with_preemptions};
 
 /// Removes a key and inserts it anew; whoever has seen the new one sees it from then on.
 fn insert_is_seen_at_once_or_not_yet<M: Put + Send + Sync + 'static>(new: fn() -> M, preemptions: usize) {
@@ -74,7 +74,7 @@ fn inline_map_keys_of_one_slot_never_mix() {
 /// The slot of a removed key is taken by a displaced one.
 #[test]
 fn inline_map_target_of_a_displacement_is_never_read_torn() {
-    loom::model(|| {
+    long_model(|| {
         let map = Arc::new(inline());
         let scene = Scene::new(&*map, true);
         // In C, lane 0, where the victim will go, with the victim's tag or another's.
