@@ -66,8 +66,8 @@ pub fn model_with_preemptions(bound: usize, f: impl Fn() + Sync + Send + 'static
     builder.check(f);
 }
 
-/// A model that takes a minute and more with two preemptions: with as many as `KOEL_LONG_MODELS` says, or, without that, as many
-/// as all others.
+/// A model that takes a minute and more with two preemptions: with as many as `KOEL_LONG_MODELS` says, or, without that, as
+/// many as all others.
 pub fn long_model(f: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     if let Ok(bound) = std::env::var("KOEL_LONG_MODELS") {
