@@ -165,8 +165,7 @@ mod tests {
     use super::super::growth::tests::{Words, insert, insert_as, rehash, segments_of, table};
     use super::super::sizing::Options;
     use super::*;
-    use crate::hash::Digest;
-    use crate::hash::Place;
+    use crate::hash::{Digest, Place};
     use crate::sync::Ordering;
 
     #[test]

@@ -27,6 +27,7 @@ const LARGEST_PIECE: usize = 512;
 /// Memory for entries of these keys and values.
 pub(crate) struct EntrySlab<K, V> {
     slab: Arc<Slab>,
+    /// It owns none: tables do, and who has taken them out.
     entries: PhantomData<fn() -> Entry<K, V>>,
 }
 
@@ -59,8 +60,7 @@ impl<K, V> EntrySlab<K, V> {
         layout.expect("an entry and a few words").pad_to_align()
     }
 
-    /// Whatever is not to know what entries are.
-    #[inline]
+    /// What is done to pieces, whatever lies in them.
     pub(super) fn untyped(&self) -> &Slab {
         &self.slab
     }
