@@ -273,12 +273,17 @@ impl Collector {
             Extent::All => self.free_flushed(),
         }
         if self.has_sealed() {
-            // Relaxed: how old a bag is, whoever frees it looks at again.
-            self.stamp(Relaxed).raise(&self.told.owed);
+            self.leave_to_others();
             self.pay();
         }
         self.free_stranded();
         !refused
+    }
+
+    /// Leaves what is sealed to those who leave guards.
+    pub(super) fn leave_to_others(&self) {
+        // Relaxed: how old a bag is, whoever frees it looks at again.
+        self.stamp(Relaxed).raise(&self.told.owed);
     }
 
     /// Frees what was sealed before the last flush began, as far as it is old enough. Who is called in vain, or late, frees no

@@ -96,6 +96,11 @@ impl Reclaimer {
         let _ = self.0.follow(Extent::Share);
     }
 
+    /// Leaves all to who leaves guards.
+    pub fn leave_to_others(&self) {
+        self.0.leave_to_others();
+    }
+
     /// Frees a bag of what was left, as whoever leaves a guard.
     pub fn free_what_is_left(&self) {
         self.0.pay();
