@@ -38,8 +38,8 @@ impl<const N: usize> Heap<N> {
     }
 }
 
-/// Whoever frees what another has left knows as little of the guards as that one, who has seen how far the epoch is, and nothing
-/// else of who took it there.
+/// Whoever frees what another has left knows as little of the guards as that one, who has seen how far the epoch is, and
+/// nothing else of who took it there.
 #[test]
 fn what_is_left_to_others_is_not_freed_early() {
     scene(1, || {
