@@ -142,13 +142,14 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         })
     }
 
-    /// [`Cache::compute`], of which the answer tells what `A` does. What `decide` owns is the caller's to drop.
+    /// [`Cache::compute`], of which the answer tells what `A` does. What `decide` owns is the caller's to drop. By a pointer:
+    /// one function for all closures, of which each has a type of its own.
     #[track_caller]
     fn compute_telling<A: Told<K, V>, T>(
         &self,
         digest: Digest,
         key: K,
-        mut decide: impl FnMut(Option<&V>) -> Operation<V, T>,
+        decide: &mut dyn FnMut(Option<&V>) -> Operation<V, T>,
     ) -> Result<Decided<A, T>, Refused<K, V>> {
         let mut out = self.departures(self.enter_to_write());
         loop {
@@ -238,7 +239,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         key: K,
         mut update: impl FnMut(&V) -> V,
     ) -> Result<Option<V>, Refused<K, V>> {
-        let decided = self.compute_telling(digest, key, |old| match old {
+        let decided = self.compute_telling(digest, key, &mut |old| match old {
             Some(old) => Operation::Insert(update(old)),
             None => Operation::Abort(()),
         });
@@ -325,7 +326,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         mut update: impl FnMut(&V) -> V,
         mut make: impl FnMut() -> V,
     ) -> Result<V, Refused<K, V>> {
-        let decided = self.compute_telling::<NewValue<V>, Infallible>(digest, key, |old| {
+        let decided = self.compute_telling::<NewValue<V>, Infallible>(digest, key, &mut |old| {
             Operation::Insert(old.map_or_else(&mut make, &mut update))
         });
         // As in `compute`.

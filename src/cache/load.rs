@@ -12,9 +12,7 @@ use equivalent::Equivalent;
 
 use super::Cache;
 use super::counters::Counters;
-use super::flight::{
-    Flight, Flights, LoadError, Table, Terms, load_led, load_led_async, nothing_is_stale, or_panic,
-};
+use super::flight::{Flights, LoadError, Table, Terms, ToLoad, nothing_is_stale, or_panic};
 use super::timer::Timer;
 use crate::entries::Entry;
 use crate::hash::Digest;
@@ -54,13 +52,6 @@ pub(super) enum Lookup<'c, K, V> {
     Lacks(ToLoad<'c, K, V>),
 }
 
-/// A key that is to be loaded.
-pub(super) struct ToLoad<'c, K, V> {
-    digest: Digest,
-    /// If it was not missed: its value is due, and nobody else leads the flight in which it is loaded anew.
-    refreshing: Option<Flight<'c, K, V>>,
-}
-
 impl<'c, K: Eq + Clone, V> Lookup<'c, K, V> {
     // In line, as a hit has nothing else to do.
     #[inline(always)]
@@ -87,16 +78,6 @@ impl<'c, K: Eq + Clone, V> Lookup<'c, K, V> {
                 Lookup::Lacks(ToLoad { digest, refreshing: Some(flight) })
             }
             None => Lookup::Value(value),
-        }
-    }
-}
-
-impl<K, V> ToLoad<'_, K, V> {
-    /// A key, made of the reference. What that runs does not wait for this flight [F6].
-    pub(super) fn own<Q: ?Sized + ToKey<K>>(&self, key: &Q) -> K {
-        match &self.refreshing {
-            Some(flight) => flight.run(|| key.to_key()),
-            None => key.to_key(),
         }
     }
 }
@@ -169,31 +150,44 @@ pub(super) async fn load_async<K: Eq + Clone, V: Clone, E, F: Future>(
 
 /// The value of a key that was missed: from `load`, or from another caller's, for whom this thread waits. Or of one that is
 /// due: then this thread leads its flight.
-// Apart: a hit, which is in line, has nothing to prepare for it.
-#[inline(never)]
 pub(super) fn load_lacking<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
-    ToLoad { digest, refreshing }: ToLoad<'_, K, V>,
+    to_load: ToLoad<'_, K, V>,
     key: K,
     terms: Terms<E>,
-    is_stale: impl FnMut(&V) -> bool,
+    mut is_stale: impl FnMut(&V) -> bool,
     load: impl FnOnce() -> Result<V, E>,
+) -> Result<V, LoadError<E>> {
+    let mut load = Some(load);
+    let mut once = || load.take().expect("a loader is called once")();
+    let answer = load_by_pointers(cache, to_load, key, terms, &mut is_stale, &mut once);
+    // Before it is returned: what is returned leaks if a drop panics.
+    drop((load, is_stale));
+    answer
+}
+
+/// The same by pointers: one function for all loaders, of which each in a program has a type of its own.
+#[inline(never)]
+fn load_by_pointers<K: Eq + Clone, V: Clone, E>(
+    cache: &impl Loading<K, V>,
+    to_load: ToLoad<'_, K, V>,
+    key: K,
+    terms: Terms<E>,
+    is_stale: &mut dyn FnMut(&V) -> bool,
+    load: &mut dyn FnMut() -> Result<V, E>,
 ) -> Result<V, LoadError<E>> {
     cache.assert_not_writing();
     let timed = || {
         let timer = Timer::start(cache.counters());
         timer.end(load(), 1)
     };
-    match refreshing {
-        None => cache.flights().load(cache, (digest, key), terms, is_stale, timed),
-        Some(flight) => load_led(cache, key, flight, &terms, is_stale, timed),
-    }
+    cache.flights().load(cache, (to_load, key), terms, is_stale, timed)
 }
 
 /// The same for tasks. The caller drops the loader.
 pub(super) async fn load_lacking_async<K: Eq + Clone, V: Clone, E, F: Future>(
     cache: &impl Loading<K, V>,
-    ToLoad { digest, refreshing }: ToLoad<'_, K, V>,
+    to_load: ToLoad<'_, K, V>,
     key: K,
     terms: Terms<E>,
     is_stale: impl FnMut(&V) -> bool,
@@ -205,10 +199,7 @@ pub(super) async fn load_lacking_async<K: Eq + Clone, V: Clone, E, F: Future>(
         let timer = Timer::start(cache.counters());
         timer.end(end(load.await), 1)
     });
-    let answer = match refreshing {
-        None => cache.flights().load_async(cache, (digest, &key), terms, is_stale, timed).await,
-        Some(flight) => load_led_async(cache, &key, flight, &terms, is_stale, timed).await,
-    };
+    let answer = cache.flights().load_async(cache, (to_load, &key), terms, is_stale, timed).await;
     // Before there is an answer, as in `load`.
     drop(key);
     answer

@@ -173,7 +173,7 @@ impl<K, V, S> Cache<K, V, S> {
         for index in self.others(needs.segment) {
             if lending.spare < needs.unused && self.bound.idle(lending, index) > 0 {
                 let lacks = needs.unused - lending.spare;
-                self.take_from(lending, index, |quota, used| lacks.min(quota - used), out);
+                self.take_from(lending, index, &|quota, used| lacks.min(quota - used), out);
             }
         }
     }
@@ -188,7 +188,7 @@ impl<K, V, S> Cache<K, V, S> {
                 Some(index) if index != needs.segment => {
                     // Not all at once: who is next to go there may be the last that should.
                     let lacks = needs.wanted - lending.spare;
-                    self.take_from(lending, index, |quota, _| lacks.min((quota / 4).max(1)), out);
+                    self.take_from(lending, index, &|quota, _| lacks.min((quota / 4).max(1)), out);
                 }
                 Some(_) if lending.spare < needs.needed => {}
                 _ => break,
@@ -201,7 +201,7 @@ impl<K, V, S> Cache<K, V, S> {
         for index in self.others(needs.segment) {
             if lending.spare < needs.needed {
                 let lacks = needs.needed - lending.spare;
-                self.take_from(lending, index, |quota, _| lacks.min(quota), out);
+                self.take_from(lending, index, &|quota, _| lacks.min(quota), out);
             }
         }
     }
@@ -216,7 +216,7 @@ impl<K, V, S> Cache<K, V, S> {
         &self,
         lending: &mut Lending,
         index: u32,
-        part: impl FnOnce(u64, u64) -> u64,
+        part: &dyn Fn(u64, u64) -> u64,
         out: &mut Departures<'_, K, V>,
     ) {
         let mut writing = self.segment(index);

@@ -11,6 +11,7 @@ use super::leader::{Flight, Landing};
 use super::terms::Terms;
 use super::wait::Waited;
 use crate::hash::Digest;
+use crate::to_key::ToKey;
 
 /// What loading needs of the cache. None is called under a lock of the flights.
 pub(crate) trait Table<K, V> {
@@ -42,24 +43,44 @@ pub(crate) trait Table<K, V> {
     ) -> V;
 }
 
+/// A key that is to be loaded.
+pub(crate) struct ToLoad<'f, K, V> {
+    pub(crate) digest: Digest,
+    /// If it was not missed: its value is due, and this caller leads the flight in which it is loaded anew [F8].
+    pub(crate) refreshing: Option<Flight<'f, K, V>>,
+}
+
+impl<K, V> ToLoad<'_, K, V> {
+    /// A key, made of the reference. What that runs does not wait for this flight [F6].
+    pub(crate) fn own<Q: ?Sized + ToKey<K>>(&self, key: &Q) -> K {
+        match &self.refreshing {
+            Some(flight) => flight.run(|| key.to_key()),
+            None => key.to_key(),
+        }
+    }
+}
+
 /// To who takes whatever is there [F9].
 pub(crate) fn nothing_is_stale<V>(_: &V) -> bool {
     false
 }
 
 impl<K: Eq + Clone, V: Clone> Flights<K, V> {
-    /// The value of a key that the cache did not have, or only one that is stale to this caller: from `load`, or from another
-    /// caller's, for whom this thread waits.
+    /// The value of a key that the cache did not have, or only one that is due or stale to this caller: from `load`, or from
+    /// another caller's, for whom this thread waits.
     pub(crate) fn load<E>(
         &self,
         table: &impl Table<K, V>,
-        (digest, key): (Digest, K),
+        (ToLoad { digest, refreshing: mut lead }, key): (ToLoad<'_, K, V>, K),
         terms: Terms<E>,
         mut is_stale: impl FnMut(&V) -> bool,
         load: impl FnOnce() -> Result<V, E>,
     ) -> Result<V, LoadError<E>> {
         let (mut is_first, mut until) = (true, None);
         let flight = loop {
+            if let Some(flight) = lead {
+                break flight;
+            }
             let waited = match self.join(digest, &key) {
                 Join::Leader(flight) => break flight,
                 Join::Recursion => return Err(LoadError::Recursion),
@@ -86,8 +107,7 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
                     drop((key, load));
                     return answer;
                 }
-                ControlFlow::Continue(Some(flight)) => break flight,
-                ControlFlow::Continue(None) => {}
+                ControlFlow::Continue(left_to_us) => lead = left_to_us,
             }
         };
         load_led(table, key, flight, &terms, is_stale, load)
@@ -99,7 +119,7 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
     pub(crate) async fn load_async<E>(
         &self,
         table: &impl Table<K, V>,
-        (digest, key): (Digest, &K),
+        (ToLoad { digest, refreshing: mut lead }, key): (ToLoad<'_, K, V>, &K),
         terms: Terms<E>,
         mut is_stale: impl FnMut(&V) -> bool,
         load: impl Future<Output = Result<V, E>>,
@@ -108,6 +128,9 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         let load = pin!(load);
         let mut is_first = true;
         let flight = loop {
+            if let Some(flight) = lead {
+                break flight;
+            }
             let waited = match self.join(digest, key) {
                 Join::Leader(flight) => break flight,
                 Join::Recursion => return Err(LoadError::Recursion),
@@ -118,8 +141,7 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
             }
             match follow(waited, &terms, || look_up_if(table, digest, key, &mut is_stale)) {
                 ControlFlow::Break(answer) => return answer,
-                ControlFlow::Continue(Some(flight)) => break flight,
-                ControlFlow::Continue(None) => {}
+                ControlFlow::Continue(left_to_us) => lead = left_to_us,
             }
         };
         load_led_async(table, key, flight, &terms, is_stale, load).await
@@ -131,7 +153,7 @@ pub(super) type Answer<V, E> = Result<V, LoadError<E>>;
 /// The value of a key whose flight this thread leads: from `load`, if the cache does not have it by now.
 // In line: a load would hand all of this on once more.
 #[inline(always)]
-pub(crate) fn load_led<K: Eq + Clone, V: Clone, E>(
+fn load_led<K: Eq + Clone, V: Clone, E>(
     table: &impl Table<K, V>,
     key: K,
     flight: Flight<'_, K, V>,
@@ -166,7 +188,7 @@ pub(crate) fn load_led<K: Eq + Clone, V: Clone, E>(
 }
 
 /// The same for tasks. The loader is the caller's, so that it is dropped after the flight.
-pub(crate) async fn load_led_async<K: Eq + Clone, V: Clone, E>(
+async fn load_led_async<K: Eq + Clone, V: Clone, E>(
     table: &impl Table<K, V>,
     key: &K,
     mut flight: Flight<'_, K, V>,

@@ -12,10 +12,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{
-    Flight, Flights, Landing, LoadError, Missed, Table, Terms, load_led, load_led_async, nothing_is_stale,
-    or_panic,
-};
+use super::{Flights, Landing, LoadError, Missed, Table, Terms, ToLoad, nothing_is_stale, or_panic};
 use crate::hash::Digest;
 use crate::sync::Mutex;
 
@@ -123,11 +120,9 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
     ) -> Result<V, LoadError<E>> {
         match self.look(key) {
             Ok(value) => Ok(value),
-            Err(None) => {
-                let terms = Terms::alone();
-                self.flights.load(self, (Self::digest(key), key.clone()), terms, nothing_is_stale, load)
+            Err(to_load) => {
+                self.flights.load(self, (to_load, key.clone()), Terms::alone(), nothing_is_stale, load)
             }
-            Err(Some(flight)) => load_led(self, key.clone(), flight, &Terms::alone(), nothing_is_stale, load),
         }
     }
 
@@ -142,7 +137,7 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
             Some(value) => Ok(value),
             None => {
                 let terms = Terms::alone();
-                self.flights.load(self, (Self::digest(key), key.clone()), terms, is_stale, load)
+                self.flights.load(self, (Self::lacking(key), key.clone()), terms, is_stale, load)
             }
         }
     }
@@ -157,7 +152,7 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         match self.get(key).filter(|value| !is_stale(value)) {
             Some(value) => Ok(value),
             None => {
-                self.flights.load_async(self, (Self::digest(key), key), Terms::alone(), is_stale, load).await
+                self.flights.load_async(self, (Self::lacking(key), key), Terms::alone(), is_stale, load).await
             }
         }
     }
@@ -173,7 +168,7 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
             Some(value) => Ok(value),
             None => {
                 let (terms, load) = (Terms::shared(), || load().map_err(Arc::new));
-                self.flights.load(self, (Self::digest(key), key.clone()), terms, is_stale, load)
+                self.flights.load(self, (Self::lacking(key), key.clone()), terms, is_stale, load)
             }
         }
     }
@@ -188,7 +183,7 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         let terms = Terms::alone().within(most);
         match self.get(key) {
             Some(value) => Ok(value),
-            None => self.flights.load(self, (Self::digest(key), key.clone()), terms, nothing_is_stale, load),
+            None => self.flights.load(self, (Self::lacking(key), key.clone()), terms, nothing_is_stale, load),
         }
     }
 
@@ -202,7 +197,7 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
             Some(value) => Ok(value),
             None => {
                 let (terms, load) = (Terms::shared(), || load().map_err(Arc::new));
-                self.flights.load(self, (Self::digest(key), key.clone()), terms, nothing_is_stale, load)
+                self.flights.load(self, (Self::lacking(key), key.clone()), terms, nothing_is_stale, load)
             }
         }
     }
@@ -216,21 +211,24 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         let load = pin!(load);
         match self.look(key) {
             Ok(value) => Ok(value),
-            Err(None) => {
-                let terms = Terms::alone();
-                self.flights.load_async(self, (Self::digest(key), key), terms, nothing_is_stale, load).await
-            }
-            Err(Some(flight)) => {
-                load_led_async(self, key, flight, &Terms::alone(), nothing_is_stale, load).await
+            Err(to_load) => {
+                self.flights.load_async(self, (to_load, key), Terms::alone(), nothing_is_stale, load).await
             }
         }
     }
 
     /// The value of a key; or it is to be loaded, and if it is due, by this caller.
-    fn look(&self, key: &K) -> Result<V, Option<Flight<'_, K, V>>> {
-        let kept = self.map.lock().get(key).cloned().ok_or(None)?;
+    fn look(&self, key: &K) -> Result<V, ToLoad<'_, K, V>> {
+        let kept = self.map.lock().get(key).cloned().ok_or(Self::lacking(key))?;
         let flight = kept.needs_refresh().then(|| self.flights.refresh(Self::digest(key), key)).flatten();
-        flight.map_or(Ok(kept.value), |flight| Err(Some(flight)))
+        match flight {
+            Some(_) => Err(ToLoad { refreshing: flight, ..Self::lacking(key) }),
+            None => Ok(kept.value),
+        }
+    }
+
+    fn lacking<'f>(key: &K) -> ToLoad<'f, K, V> {
+        ToLoad { digest: Self::digest(key), refreshing: None }
     }
 
     /// The value, loaded if need be; who waits gets the loader's error.
@@ -243,7 +241,7 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
             Some(value) => Ok(value),
             None => {
                 let (terms, load) = (Terms::shared(), async { load.await.map_err(Arc::new) });
-                self.flights.load_async(self, (Self::digest(key), key), terms, nothing_is_stale, load).await
+                self.flights.load_async(self, (Self::lacking(key), key), terms, nothing_is_stale, load).await
             }
         }
     }
