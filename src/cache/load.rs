@@ -166,7 +166,7 @@ pub(super) fn load_lacking<K: Eq + Clone, V: Clone, E>(
     answer
 }
 
-/// The same by pointers: one function for all loaders, of which each in a program has a type of its own.
+/// The same by pointers: one function for all loaders with errors of one type. Each in a program has a type of its own.
 #[inline(never)]
 fn load_by_pointers<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
@@ -187,7 +187,7 @@ fn load_by_pointers<K: Eq + Clone, V: Clone, E>(
 /// The same for tasks. The caller drops the loader.
 pub(super) async fn load_lacking_async<K: Eq + Clone, V: Clone, E, F: Future>(
     cache: &impl Loading<K, V>,
-    to_load: ToLoad<'_, K, V>,
+    mut to_load: ToLoad<'_, K, V>,
     key: K,
     terms: Terms<E>,
     is_stale: impl FnMut(&V) -> bool,
@@ -199,7 +199,7 @@ pub(super) async fn load_lacking_async<K: Eq + Clone, V: Clone, E, F: Future>(
         let timer = Timer::start(cache.counters());
         timer.end(end(load.await), 1)
     });
-    let answer = cache.flights().load_async(cache, (to_load, &key), terms, is_stale, timed).await;
+    let answer = cache.flights().load_async(cache, (&mut to_load, &key), terms, is_stale, timed).await;
     // Before there is an answer, as in `load`.
     drop(key);
     answer

@@ -46,7 +46,8 @@ pub(crate) trait Table<K, V> {
 /// A key that is to be loaded.
 pub(crate) struct ToLoad<'f, K, V> {
     pub(crate) digest: Digest,
-    /// If it was not missed: its value is due, and this caller leads the flight in which it is loaded anew [F8].
+    /// What this caller leads by now. If the key was not missed, its value is due, and this is the flight in which it is loaded
+    /// anew [F8].
     pub(crate) refreshing: Option<Flight<'f, K, V>>,
 }
 
@@ -116,19 +117,20 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
     /// The same for tasks, of any runtime. Dropping the future is always well: if it was loading, another one that waits
     /// does it instead. One that loads and is neither polled nor dropped holds up who waits for its key; once the key is
     /// removed, those who come from then on load, and those who waited before wait on.
-    pub(crate) async fn load_async<E>(
-        &self,
+    // A reference to what is to be loaded: a future has room for each argument, for as long as there is the future.
+    pub(crate) async fn load_async<'f, E>(
+        &'f self,
         table: &impl Table<K, V>,
-        (ToLoad { digest, refreshing: mut lead }, key): (ToLoad<'_, K, V>, &K),
+        (to_load, key): (&mut ToLoad<'f, K, V>, &K),
         terms: Terms<E>,
         mut is_stale: impl FnMut(&V) -> bool,
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<V, LoadError<E>> {
         // Before the flight, so that it is dropped after it: what the loader's `Drop` does finds nobody loading.
         let load = pin!(load);
-        let mut is_first = true;
+        let (digest, mut is_first) = (to_load.digest, true);
         let flight = loop {
-            if let Some(flight) = lead {
+            if let Some(flight) = to_load.refreshing.take() {
                 break flight;
             }
             let waited = match self.join(digest, key) {
@@ -141,7 +143,7 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
             }
             match follow(waited, &terms, || look_up_if(table, digest, key, &mut is_stale)) {
                 ControlFlow::Break(answer) => return answer,
-                ControlFlow::Continue(left_to_us) => lead = left_to_us,
+                ControlFlow::Continue(left_to_us) => to_load.refreshing = left_to_us,
             }
         };
         load_led_async(table, key, flight, &terms, is_stale, load).await

@@ -152,7 +152,9 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         match self.get(key).filter(|value| !is_stale(value)) {
             Some(value) => Ok(value),
             None => {
-                self.flights.load_async(self, (Self::lacking(key), key), Terms::alone(), is_stale, load).await
+                self.flights
+                    .load_async(self, (&mut Self::lacking(key), key), Terms::alone(), is_stale, load)
+                    .await
             }
         }
     }
@@ -211,8 +213,10 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         let load = pin!(load);
         match self.look(key) {
             Ok(value) => Ok(value),
-            Err(to_load) => {
-                self.flights.load_async(self, (to_load, key), Terms::alone(), nothing_is_stale, load).await
+            Err(mut to_load) => {
+                self.flights
+                    .load_async(self, (&mut to_load, key), Terms::alone(), nothing_is_stale, load)
+                    .await
             }
         }
     }
@@ -241,7 +245,9 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
             Some(value) => Ok(value),
             None => {
                 let (terms, load) = (Terms::shared(), async { load.await.map_err(Arc::new) });
-                self.flights.load_async(self, (Self::lacking(key), key), terms, nothing_is_stale, load).await
+                self.flights
+                    .load_async(self, (&mut Self::lacking(key), key), terms, nothing_is_stale, load)
+                    .await
             }
         }
     }
