@@ -231,6 +231,7 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         }
     }
 
+    /// A key that is missed.
     fn lacking<'f>(key: &K) -> ToLoad<'f, K, V> {
         ToLoad { digest: Self::digest(key), refreshing: None }
     }
