@@ -134,8 +134,9 @@ mod to_key;
 
 pub use cache::{
     Cache, CacheBuilder, CacheDump, CacheEntry, CacheError, CacheIter, CacheRef, CacheStats, CacheView,
-    CacheViewOwned, Cause, Clock, CoarseClock, DumpIntoIter, DumpIter, InlineCache, InlineCacheBuilder,
-    InlineCacheIter, LoadError, ManualClock, MappedCacheRef, Policy, Refused, ViewIter, Why,
+    CacheViewOwned, Cause, Clock, CoarseClock, DetachedReservation, DumpIntoIter, DumpIter, InlineCache,
+    InlineCacheBuilder, InlineCacheIter, LoadError, ManualClock, MappedCacheRef, Policy, Refused,
+    Reservation, ViewIter, Why,
 };
 pub use engine::{CapacityError, Stats};
 pub use filter::{

@@ -120,13 +120,15 @@ fn a_cache_hashes_a_key_once_whether_it_is_there_or_not() {
         once(|| cache.try_get_or_insert_with_timeout("f".to_owned(), time, || Ok::<_, ()>(6)).is_ok());
     }
     for _ in 0..2 {
+        once(|| cache.get_or_reserve("m".to_owned()).unwrap_or_else(|reservation| reservation.insert(13)));
+        once(|| cache.get_or_reserve_ref("n").unwrap_or_else(|reservation| reservation.insert(14)));
         once(|| cache.update_or_insert_ref("h", |n| n + 1, 8).is_ok());
         once(|| cache.update_or_insert_with_ref("i", |n| n + 1, || 9).is_ok());
         once(|| cache.compute_ref("j", |_| Operation::<u64, ()>::Insert(10)).is_ok());
         once(|| cache.update_or_insert("k".to_owned(), |n| n + 1, 11).is_ok());
         once(|| cache.compute("l".to_owned(), |_| Operation::<u64, ()>::Insert(12)).is_ok());
     }
-    assert_eq!(cache.len(), 12);
+    assert_eq!(cache.len(), 14);
     once(|| cache.update("a".to_owned(), |n| n + 1).is_ok());
     once(|| cache.update_ref("a", |n| n + 1).is_ok());
     once(|| cache.update_ref("absent", |n| n + 1).is_ok());

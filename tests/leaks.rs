@@ -76,7 +76,7 @@ fn with_one(new: &New<'_>) -> Cache<Fragile, Fragile> {
 #[test]
 fn an_answer_of_a_cache_is_not_leaked_if_a_drop_panics_before_it_is_returned() {
     type Verb = fn(&Cache<Fragile, Fragile>, &New<'_>);
-    let verbs: [(&str, Verb); 18] = [
+    let verbs: [(&str, Verb); 22] = [
         ("update", |cache, new| drop(cache.update(new(1), |_| new(7)))),
         ("update_or_insert", |cache, new| drop(cache.update_or_insert(new(1), |_| new(7), new(8)))),
         ("compute to remove", |cache, new| drop(cache.compute(new(1), |_| Operation::<_, ()>::Remove))),
@@ -121,6 +121,12 @@ fn an_answer_of_a_cache_is_not_leaked_if_a_drop_panics_before_it_is_returned() {
         }),
         ("load what is there, as a task", |cache, new| {
             drop(block_on(cache.get_or_insert_async(new(1), async { unreachable!() })));
+        }),
+        ("reserve what is there", |cache, new| drop(cache.get_or_reserve(new(1)).unwrap())),
+        ("reserve", |cache, new| drop(cache.get_or_reserve(new(3)).unwrap_err().insert(new(7)))),
+        ("reserve in vain", |cache, new| drop(cache.get_or_reserve_ref(&new(3)).unwrap_err())),
+        ("reserve as a task what is there", |cache, new| {
+            drop(block_on(cache.get_or_reserve_async(new(1))).unwrap());
         }),
         ("load as a task", |cache, new| drop(block_on(cache.get_or_insert_async(new(3), async { new(7) })))),
     ];

@@ -1,4 +1,4 @@
-//! Single flight [F1]..[F8]: one loads, nobody sleeps for ever, and what was loaded before a write is not kept after it.
+//! Single flight [F1]..[F8], [F10]: one loads, nobody sleeps for ever, and what was loaded before a write is not kept after it.
 #![cfg(loom)]
 
 use std::future::Future;
@@ -30,6 +30,20 @@ impl Scene {
             self.loads.fetch_add(1, Ordering::Relaxed);
             value
         })
+    }
+
+    /// Reserves the key, if it is not there, and puts `value`.
+    fn reserve(&self, value: u64) -> u64 {
+        let load = || {
+            self.loads.fetch_add(1, Ordering::Relaxed);
+            Some(value)
+        };
+        self.cache.reserve(&1, load).unwrap().expect("it is put")
+    }
+
+    /// Reserves the key, if it is not there, and gives that up.
+    fn reserve_in_vain(&self) {
+        assert!(matches!(self.cache.reserve(&1, || None), Ok(None | Some(7))));
     }
 
     /// Gets the key, with a loader that fails.
@@ -93,6 +107,29 @@ fn of_three_loaders_exactly_one_loads() {
         scene.get(9);
         others.into_iter().for_each(|other| other.join().unwrap());
         assert_eq!(scene.end(), (1, 0));
+    });
+}
+
+#[test]
+fn of_one_who_reserves_a_key_and_one_who_loads_it_exactly_one_loads() {
+    loom::model(|| {
+        let scene = Scene::new();
+        let other = spawn(&scene, |scene| assert!(matches!(scene.get(7), 7 | 8)));
+        let value = scene.reserve(8);
+        other.join().unwrap();
+        assert_eq!((scene.end(), scene.cache.get(&1)), ((1, 0), Some(value)));
+    });
+}
+
+/// Each waits for the other, or leads after him.
+#[test]
+fn who_waits_for_a_key_that_is_reserved_in_vain_reserves_it() {
+    loom::model(|| {
+        let scene = Scene::new();
+        let other = spawn(&scene, Scene::reserve_in_vain);
+        assert_eq!(scene.reserve(7), 7);
+        other.join().unwrap();
+        assert_eq!((scene.end(), scene.cache.get(&1)), ((1, 0), Some(7)));
     });
 }
 

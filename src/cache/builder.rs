@@ -300,7 +300,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// No thread is started: the caller waits for its own loader. Where nobody is to wait let a task or thread make the call,
     /// as soon as [`Cache::needs_refresh`] says so. And where calls are limited in time, put the limit around what the loader
     /// does, not around the call, or the old value is lost with that. Methods that load nothing, such as [`get`](Cache::get),
-    /// never refresh; nor does what is called under the cache's lock.
+    /// never refresh; nor do those that [reserve](Cache::get_or_reserve), and what is called under the cache's lock.
     ///
     /// If the loader fails, or what it returns is too heavy, the old value stays, and is due again when half of the time is
     /// left, then a quarter, and so on, fifteen times in all, and never soon after a failure: so a source that fails is not

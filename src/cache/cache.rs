@@ -86,7 +86,7 @@ pub(super) type CacheSlots = Slots<Share>;
 /// | for tasks `get_many_or_insert_async` | `try_get_many_or_insert_async` | `.._shared` | |
 ///
 /// Those for one key take it by reference with `_ref` at the end; or, but for those with a time, they ask with `_if` at the end
-/// whether a value that is there is stale.
+/// whether a value that is there is stale. Without a closure, [`Cache::get_or_reserve`] hands out the right to load a key.
 ///
 /// # Under a lock
 ///

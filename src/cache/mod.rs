@@ -13,6 +13,7 @@
 //! | `load`, `load_many`, `flight` | values that are loaded when they are missed, once for all who miss them |
 //! | `load_ref` | the same, by references to keys |
 //! | `load_if` | the same, also when they are stale to who asks |
+//! | `reserve` | a key that is missed, to be loaded by who has asked for it as he likes |
 //! | `timer` | how long loaders run |
 //! | `keep` | what loads look up, and how they keep what was loaded |
 //! | `view`, `cache_ref`, `iter` | look-ups by reference; one that takes its view along; walks |
@@ -38,6 +39,7 @@ mod load;
 mod load_ref;
 mod load_if;
 mod load_many;
+mod reserve;
 mod compute;
 mod compute_ref;
 mod view;
@@ -92,5 +94,6 @@ pub use iter::{CacheIter, ViewIter};
 pub use policy::Policy;
 pub use refused::{Refused, Why};
 pub use removal::Cause;
+pub use reserve::{DetachedReservation, Reservation};
 pub use time::{Clock, ManualClock};
 pub use view::{CacheView, CacheViewOwned};

@@ -161,6 +161,11 @@ fn a_load_gives_way_to_a_write() {
             7
         });
         assert_eq!((loaded, cache.get(&1)), (7, after), "{what}");
+
+        let cache: Cache<u64, u64> = Cache::new(10);
+        let reservation = cache.get_or_reserve(1).unwrap_err();
+        write(&cache);
+        assert_eq!((reservation.insert(7), cache.get(&1)), (7, after), "{what}, reserved");
     }
 }
 

@@ -36,6 +36,7 @@ mod refresh;
 mod refresh_failed;
 mod refresh_hooks;
 mod replaced;
+mod reserve;
 mod run;
 mod second_look;
 #[cfg(feature = "serde")]

@@ -219,6 +219,14 @@ const VERBS: &[Verb] = &[
         };
         drop(scene.cache.get_or_insert_with_if(Key(9), || made(scene), is_stale));
     }),
+    ("get_or_reserve", |scene| {
+        drop(scene.cache.get_or_reserve(Key(100)).unwrap_err().insert(made(scene)));
+    }),
+    ("get_or_reserve of what is there", |scene| drop(scene.cache.get_or_reserve(Key(9)).unwrap())),
+    ("get_or_reserve of what has expired", |scene| {
+        drop(scene.cache.get_or_reserve(Key(1)).unwrap_err().insert(scene.value(1000)));
+    }),
+    ("get_or_reserve in vain", |scene| drop(scene.cache.get_or_reserve_ref(&Key(100)).unwrap_err())),
     ("get_many_or_insert_with", |scene| {
         let mut out = [const { None }; 4];
         scene.cache.get_many_or_insert_with(&[9, 1, 100, 101].map(Key), &mut out, |keys| {

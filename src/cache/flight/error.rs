@@ -32,7 +32,8 @@ use core::fmt;
 #[non_exhaustive]
 pub enum LoadError<E> {
     /// The loader of a key asked for the same key, itself or through the loaders of other keys, also in other threads
-    /// or caches. To wait for it would be to wait forever.
+    /// or caches. To wait for it would be to wait forever. So would a thread that has [reserved](crate::Reservation) a key and
+    /// asks for it.
     ///
     /// A loader that hands the question to another task or thread and waits for the answer is not noticed. Nor is one that
     /// awaits what was polled before it began, as `join!` and `select!` poll several futures at a time: that asked for its key

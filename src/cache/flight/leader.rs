@@ -51,7 +51,7 @@ impl<'a, K, V> Flight<'a, K, V> {
     }
 
     /// The key's.
-    pub(super) fn digest(&self) -> Digest {
+    pub(crate) fn digest(&self) -> Digest {
         self.at.digest
     }
 
@@ -95,7 +95,7 @@ impl<'a, K, V> Flight<'a, K, V> {
     }
 
     /// While the result lives, this thread runs the flight's loader.
-    pub(super) fn running(&self) -> Running {
+    pub(crate) fn running(&self) -> Running {
         running::enter(self.id())
     }
 }
@@ -174,7 +174,7 @@ impl<K, V> Drop for Ended<K, V> {
 }
 
 impl<'a, K, V> Landing<'a, K, V> {
-    pub(super) fn new(flight: Flight<'a, K, V>) -> Self {
+    pub(crate) fn new(flight: Flight<'a, K, V>) -> Self {
         Landing { running: flight.running(), flight, ended: Ended(None) }
     }
 

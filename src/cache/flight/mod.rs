@@ -24,6 +24,7 @@
 //! | --- | --- |
 //! | `load` | the steps above, and what they need of the cache: [`Table`] |
 //! | `many` | the same for many keys at once |
+//! | `reserve` | the first two steps, for who then loads the key himself [F10] |
 //! | `flights` | all flights: joining and invalidation |
 //! | `leader`, `wait` | the two roles, each a guard that cleans up after itself |
 //! | `running` | the loads that are running on this thread |
@@ -41,6 +42,7 @@ mod flights;
 mod leader;
 mod load;
 mod many;
+mod reserve;
 mod running;
 mod shard;
 mod signal;
@@ -56,7 +58,8 @@ mod waits;
 pub use error::LoadError;
 pub(crate) use error::or_panic;
 pub(crate) use flights::Flights;
-pub(crate) use leader::Landing;
+pub(crate) use leader::{Flight, Landing};
 pub(crate) use load::{Table, ToLoad, nothing_is_stale, put_off};
 pub(crate) use many::Missed;
+pub(crate) use running::Running;
 pub(crate) use terms::Terms;

@@ -27,7 +27,7 @@ per_thread! {
 
 /// While it lives, a loader runs on this thread; its place among them. Not `Send`: it is about this thread.
 #[derive(Debug)]
-pub(super) struct Running(usize, PhantomData<*mut ()>);
+pub(crate) struct Running(usize, PhantomData<*mut ()>);
 
 /// The same of several loads, until all of them are over: those from this place on.
 #[derive(Debug)]

@@ -221,6 +221,23 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         }
     }
 
+    /// The value; or this caller has the lead, and `load` says what he does with it: puts a value, or leaves it to others.
+    pub fn reserve(
+        &self,
+        key: &K,
+        load: impl FnOnce() -> Option<V>,
+    ) -> Result<Option<V>, LoadError<Infallible>> {
+        if let Some(value) = self.get(key) {
+            return Ok(Some(value));
+        }
+        let digest = Self::digest(key);
+        match self.flights.reserve(self, digest, key, Terms::alone())? {
+            Ok(value) => Ok(Some(value)),
+            Err(flight) => Ok(load()
+                .map(|value| self.keep(digest, key.clone(), value, Landing::new(flight), nothing_is_stale))),
+        }
+    }
+
     /// The value of a key; or it is to be loaded, and if it is due, by this caller.
     fn look(&self, key: &K) -> Result<V, ToLoad<'_, K, V>> {
         let kept = self.map.lock().get(key).cloned().ok_or(Self::lacking(key))?;

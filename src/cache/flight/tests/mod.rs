@@ -4,6 +4,7 @@ mod colliding;
 mod many;
 mod nested;
 mod refresh;
+mod reserve;
 mod shared;
 mod stale;
 mod tasks;

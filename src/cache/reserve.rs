@@ -1,0 +1,412 @@
+//! Keys that are loaded outside of any closure: who misses one is handed the right to load it [F10].
+
+use core::convert::Infallible;
+use core::fmt;
+use core::hash::{BuildHasher, Hash};
+use core::panic::{RefUnwindSafe, UnwindSafe};
+use core::time::Duration;
+
+use ahash::RandomState;
+use equivalent::Equivalent;
+
+use super::Cache;
+use super::flight::{Flight, Landing, LoadError, Running, Table, Terms, nothing_is_stale, or_panic};
+use super::load::Hit;
+use super::timer::Timer;
+use crate::hash::Digest;
+use crate::to_key::ToKey;
+
+/// The right to load a key that was missed, which one caller has at a time: from [`Cache::get_or_reserve`].
+///
+/// Others who ask for the key wait for the value that comes by [`insert`](Reservation::insert). If this is dropped instead,
+/// with an error, say, or in a panic, one of them gets the right, or runs its loader; nothing is remembered. So do not keep it
+/// for longer than it takes to load the value, and do not forget it ([`std::mem::forget`]): who waits would wait for ever.
+///
+/// It belongs to its thread, as a loader that runs there: if this thread asks for the same key while it has this, that is
+/// [recursion](LoadError::Recursion). To load in another thread, or across an `.await`, [`detach`](Reservation::detach) it.
+#[doc(alias = "PlaceholderGuard")]
+#[must_use = "who waits for the key does so until it has a value, or this is dropped"]
+pub struct Reservation<'c, K, V, S = RandomState> {
+    /// Dropped first: who is woken as the other is dropped may ask for the key, also on this thread.
+    running: Running,
+    detached: DetachedReservation<'c, K, V, S>,
+}
+
+/// A [`Reservation`] that belongs to no thread, and is `Send`: from [`Cache::get_or_reserve_async`] or
+/// [`Reservation::detach`].
+///
+/// The cache does not know who has it. So who has it and asks for its key waits for ever, for himself, as does who waits, by
+/// way of whatever others, for somebody who does.
+#[must_use = "who waits for the key does so until it has a value, or this is dropped"]
+pub struct DetachedReservation<'c, K, V, S = RandomState> {
+    timer: Timer<'c>,
+    /// Dropped before the key, whose drop is the user's and may ask for it.
+    flight: Flight<'c, K, V>,
+    key: K,
+    cache: &'c Cache<K, V, S>,
+}
+
+/// A key's value, or the right to load it; or neither.
+type Reserved<V, R> = Result<Result<V, R>, LoadError<Infallible>>;
+
+impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
+    /// The value of a key; if it is missed, the right to load it, as an `Err`: for what does not fit into the closure that
+    /// [`Cache::get_or_insert_with`] takes.
+    ///
+    /// Of all who miss a key at the same time one gets the right, or runs his loader, and the others wait for his value. What
+    /// is told there of writes to the key meanwhile, and of what is too heavy, is so here. A value that is there is returned
+    /// until it expires, and nothing [refreshed](crate::CacheBuilder::refresh_ahead). From when it is reserved to when it is
+    /// inserted is counted as a load, and one that is dropped as a load that failed.
+    ///
+    /// Who waits blocks the thread. In a task, take [`Cache::get_or_reserve_async`].
+    ///
+    /// # Errors
+    ///
+    /// The right to load the key, if there is no value.
+    ///
+    /// # Panics
+    ///
+    /// If the key is one that this thread has reserved or is loading, or that is loaded by who waits for one of these: see
+    /// [`LoadError::Recursion`], for which [`Cache::try_get_or_reserve_timeout`] has an error. And if the key is missed in a
+    /// closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics, told of the key's
+    /// old value, which had expired.
+    ///
+    /// ```
+    /// use std::io::{self, Read};
+    ///
+    /// use koel::Cache;
+    ///
+    /// /// The length of the text that a stream begins with: `?` returns from here, as it would not from a loader.
+    /// fn length(cache: &Cache<u32, usize>, id: u32, stream: &mut impl Read) -> io::Result<usize> {
+    ///     let reservation = match cache.get_or_reserve(id) {
+    ///         Ok(length) => return Ok(length),
+    ///         Err(reservation) => reservation,
+    ///     };
+    ///     let mut text = String::new();
+    ///     stream.read_to_string(&mut text)?;
+    ///     Ok(reservation.insert(text.len()))
+    /// }
+    ///
+    /// let cache = Cache::new(100);
+    /// assert!(length(&cache, 7, &mut &b"\xff"[..]).is_err()); // the next who asks loads it
+    /// assert_eq!(length(&cache, 7, &mut &b"seven"[..])?, 5);
+    /// assert_eq!(length(&cache, 7, &mut io::empty())?, 5);
+    /// # io::Result::Ok(())
+    /// ```
+    #[doc(alias = "get_value_or_guard")]
+    #[track_caller]
+    pub fn get_or_reserve(&self, key: K) -> Result<V, Reservation<'_, K, V, S>> {
+        or_panic(self.reserve(key, Terms::alone()))
+    }
+
+    /// As [`Cache::get_or_reserve`], but waits for another caller for so long at most.
+    ///
+    /// Within the result is what [`Cache::get_or_reserve`] returns.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError::TimedOut`], or that it would wait for itself.
+    ///
+    /// # Panics
+    ///
+    /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener
+    /// panics, told of the key's old value, which had expired.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use koel::{Cache, LoadError};
+    ///
+    /// let cache: Cache<u32, u32> = Cache::new(100);
+    /// let reservation = cache.get_or_reserve(7).unwrap_err();
+    /// std::thread::scope(|scope| {
+    ///     let other = scope.spawn(|| cache.try_get_or_reserve_timeout(7, Duration::from_millis(1)).err());
+    ///     assert_eq!(other.join().unwrap(), Some(LoadError::TimedOut));
+    /// });
+    /// assert_eq!(cache.try_get_or_reserve_timeout(7, Duration::MAX).err(), Some(LoadError::Recursion));
+    /// reservation.insert(49);
+    /// assert_eq!(cache.try_get_or_reserve_timeout(7, Duration::ZERO)?.ok(), Some(49));
+    /// # Ok::<(), LoadError<std::convert::Infallible>>(())
+    /// ```
+    #[expect(clippy::type_complexity, reason = "the inner one is that of `get_or_reserve`")]
+    pub fn try_get_or_reserve_timeout(
+        &self,
+        key: K,
+        timeout: Duration,
+    ) -> Result<Result<V, Reservation<'_, K, V, S>>, LoadError<Infallible>> {
+        self.reserve(key, Terms::alone().within(timeout))
+    }
+
+    /// As [`Cache::get_or_reserve`], for tasks, of any runtime: for what does not fit into the future that
+    /// [`Cache::get_or_insert_async`] takes.
+    ///
+    /// Dropping the future is always well, and so is dropping what it yields: if others wait, one of them loads.
+    ///
+    /// # Errors
+    ///
+    /// The right to load the key, if there is no value.
+    ///
+    /// # Panics
+    ///
+    /// If a loader of this key awaits this, or one of a key that is loaded by who waits for it: see [`LoadError::Recursion`].
+    /// And if the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal
+    /// listener panics, told of the key's old value, which had expired.
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(100);
+    /// for price in [49, 50] {
+    ///     let found = match cache.get_or_reserve_async(7).await {
+    ///         Ok(price) => price,
+    ///         Err(reservation) => {
+    ///             let loaded = std::future::ready(price).await; // any number of waits, with any kinds of errors
+    ///             reservation.insert(loaded)
+    ///         }
+    ///     };
+    ///     assert_eq!(found, 49);
+    /// }
+    /// # });
+    /// ```
+    #[doc(alias = "get_value_or_guard_async")]
+    pub async fn get_or_reserve_async(&self, key: K) -> Result<V, DetachedReservation<'_, K, V, S>> {
+        let digest = self.digest(&key);
+        match self.hit_of(digest, &key) {
+            Some(Hit { value, .. }) => {
+                // Before there is an answer: one that is returned leaks if a drop panics.
+                drop(key);
+                Ok(value)
+            }
+            None => or_panic(self.reserve_missed_async(digest, key).await),
+        }
+    }
+
+    /// As [`Cache::get_or_reserve`], by a reference, of which a key is made ([`ToKey`]) if it is missed.
+    ///
+    /// # Errors
+    ///
+    /// The right to load the key, if there is no value.
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::get_or_reserve`].
+    ///
+    /// ```
+    /// let cache: koel::Cache<String, usize> = koel::Cache::new(100);
+    /// let reservation = cache.get_or_reserve_ref("seven").unwrap_err();
+    /// assert_eq!(reservation.key(), "seven");
+    /// let length = reservation.key().len();
+    /// assert_eq!(reservation.insert(length), 5);
+    /// assert_eq!(cache.get_or_reserve_ref("seven").unwrap(), 5);
+    /// ```
+    #[track_caller]
+    pub fn get_or_reserve_ref<Q>(&self, key: &Q) -> Result<V, Reservation<'_, K, V, S>>
+    where
+        Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
+    {
+        or_panic(self.reserve_ref(key, Terms::alone()))
+    }
+
+    /// As [`Cache::try_get_or_reserve_timeout`], by a reference, of which a key is made ([`ToKey`]) if it is missed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cache::try_get_or_reserve_timeout`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::try_get_or_reserve_timeout`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let cache: koel::Cache<String, usize> = koel::Cache::new(100);
+    /// let reservation = cache.try_get_or_reserve_timeout_ref("seven", Duration::from_secs(1))?.unwrap_err();
+    /// assert_eq!(reservation.insert(7), 7);
+    /// # Ok::<(), koel::LoadError<std::convert::Infallible>>(())
+    /// ```
+    #[expect(clippy::type_complexity, reason = "the inner one is that of `get_or_reserve`")]
+    pub fn try_get_or_reserve_timeout_ref<Q>(
+        &self,
+        key: &Q,
+        timeout: Duration,
+    ) -> Result<Result<V, Reservation<'_, K, V, S>>, LoadError<Infallible>>
+    where
+        Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
+    {
+        self.reserve_ref(key, Terms::alone().within(timeout))
+    }
+
+    /// As [`Cache::get_or_reserve_async`], by a reference, of which a key is made ([`ToKey`]) if it is missed.
+    ///
+    /// # Errors
+    ///
+    /// The right to load the key, if there is no value.
+    ///
+    /// # Panics
+    ///
+    /// As [`Cache::get_or_reserve_async`].
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// let cache: koel::Cache<String, usize> = koel::Cache::new(100);
+    /// let reservation = cache.get_or_reserve_async_ref("seven").await.unwrap_err();
+    /// assert_eq!(reservation.insert(7), 7);
+    /// # });
+    /// ```
+    pub async fn get_or_reserve_async_ref<Q>(&self, key: &Q) -> Result<V, DetachedReservation<'_, K, V, S>>
+    where
+        Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
+    {
+        let digest = self.digest(key);
+        match self.hit_of(digest, key) {
+            Some(Hit { value, .. }) => Ok(value),
+            None => or_panic(self.reserve_missed_async(digest, key.to_key()).await),
+        }
+    }
+
+    fn reserve(&self, key: K, terms: Terms<Infallible>) -> Reserved<V, Reservation<'_, K, V, S>> {
+        let digest = self.digest(&key);
+        match self.hit_of(digest, &key) {
+            Some(Hit { value, .. }) => {
+                // Before there is an answer: one that is returned leaks if a drop panics.
+                drop(key);
+                Ok(Ok(value))
+            }
+            None => self.reserve_missed(digest, key, terms),
+        }
+    }
+
+    fn reserve_ref<Q>(&self, key: &Q, terms: Terms<Infallible>) -> Reserved<V, Reservation<'_, K, V, S>>
+    where
+        Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
+    {
+        let digest = self.digest(key);
+        match self.hit_of(digest, key) {
+            Some(Hit { value, .. }) => Ok(Ok(value)),
+            None => self.reserve_missed(digest, key.to_key(), terms),
+        }
+    }
+
+    /// The value of a key that was missed, or the right to load it.
+    #[inline(never)]
+    fn reserve_missed(
+        &self,
+        digest: Digest,
+        key: K,
+        terms: Terms<Infallible>,
+    ) -> Reserved<V, Reservation<'_, K, V, S>> {
+        self.table.directory.assert_not_writing();
+        match self.flights.reserve(self, digest, &key, terms)? {
+            Ok(value) => {
+                // As above.
+                drop(key);
+                Ok(Ok(value))
+            }
+            Err(flight) => {
+                let running = flight.running();
+                Ok(Err(Reservation { running, detached: DetachedReservation::new(self, flight, key) }))
+            }
+        }
+    }
+
+    /// The same for tasks.
+    async fn reserve_missed_async(
+        &self,
+        digest: Digest,
+        key: K,
+    ) -> Reserved<V, DetachedReservation<'_, K, V, S>> {
+        self.table.directory.assert_not_writing();
+        match self.flights.reserve_async(self, digest, &key).await? {
+            Ok(value) => {
+                // As above.
+                drop(key);
+                Ok(Ok(value))
+            }
+            Err(flight) => Ok(Err(DetachedReservation::new(self, flight, key))),
+        }
+    }
+}
+
+impl<'c, K, V, S> Reservation<'c, K, V, S> {
+    /// The key.
+    pub fn key(&self) -> &K {
+        self.detached.key()
+    }
+
+    /// The same right, for another thread, or to be kept across an `.await`.
+    ///
+    /// ```
+    /// let cache: koel::Cache<u32, u32> = koel::Cache::new(100);
+    /// let reservation = cache.get_or_reserve(7).unwrap_err().detach();
+    /// std::thread::scope(|scope| {
+    ///     scope.spawn(|| reservation.insert(49));
+    ///     assert_eq!(cache.get_or_reserve(7).unwrap(), 49); // waits for it
+    /// });
+    /// ```
+    pub fn detach(self) -> DetachedReservation<'c, K, V, S> {
+        let Reservation { running, detached } = self;
+        drop(running);
+        detached
+    }
+}
+
+impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Reservation<'_, K, V, S> {
+    /// Puts the value into the cache and returns it, as [`Cache::get_or_insert_with`] does with what was loaded, and hands it
+    /// to all who wait for it. It is not put if the key was written to since it was reserved, or the value is too heavy.
+    ///
+    /// # Panics
+    ///
+    /// If the removal listener panics, told of what left for the value, when that is in the cache; and if this is called in a
+    /// closure that runs [under this cache's lock](Cache#under-a-lock): then it is as if this were dropped.
+    pub fn insert(self, value: V) -> V {
+        self.detach().insert(value)
+    }
+}
+
+impl<'c, K, V, S> DetachedReservation<'c, K, V, S> {
+    fn new(cache: &'c Cache<K, V, S>, flight: Flight<'c, K, V>, key: K) -> Self {
+        DetachedReservation { timer: Timer::start(&cache.counters), flight, key, cache }
+    }
+
+    /// The key.
+    pub fn key(&self) -> &K {
+        &self.key
+    }
+}
+
+impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> DetachedReservation<'_, K, V, S> {
+    /// As [`Reservation::insert`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Reservation::insert`].
+    pub fn insert(self, value: V) -> V {
+        let DetachedReservation { timer, flight, key, cache } = self;
+        timer.succeed();
+        let digest = flight.digest();
+        cache.keep(digest, key, value, Landing::new(flight), nothing_is_stale)
+    }
+}
+
+/// A panic in user code leaves the cache whole.
+impl<K: UnwindSafe + RefUnwindSafe, V: RefUnwindSafe, S: RefUnwindSafe> UnwindSafe
+    for Reservation<'_, K, V, S>
+{
+}
+/// A panic in user code leaves the cache whole.
+impl<K: UnwindSafe + RefUnwindSafe, V: RefUnwindSafe, S: RefUnwindSafe> UnwindSafe
+    for DetachedReservation<'_, K, V, S>
+{
+}
+
+impl<K: fmt::Debug, V, S> fmt::Debug for Reservation<'_, K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reservation").field("key", self.key()).finish_non_exhaustive()
+    }
+}
+
+impl<K: fmt::Debug, V, S> fmt::Debug for DetachedReservation<'_, K, V, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DetachedReservation").field("key", &self.key).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,214 @@
+//! Who misses a key may reserve it, and load it outside of any closure: others wait for him as for a loader.
+
+use std::future::{Future, pending};
+use std::pin::pin;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use koel::{Cache, LoadError, ManualClock, Operation};
+use pollster::block_on;
+
+use crate::common::{catch, on_threads};
+use crate::weighing_values;
+
+const NO_TIME: Duration = Duration::ZERO;
+
+/// What a future has come to by now.
+fn poll<T>(task: impl Future<Output = T> + Unpin) -> Poll<T> {
+    pin!(task).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// Whoever reserves it, as a thread or a task, by value or by reference.
+#[test]
+fn who_waits_gets_what_is_inserted() {
+    type Reserves = fn(&Cache<String, u64>) -> Result<u64, koel::DetachedReservation<'_, String, u64>>;
+    let ways: [Reserves; 6] = [
+        |cache| block_on(cache.get_or_reserve_async("a".to_string())),
+        |cache| block_on(cache.get_or_reserve_async_ref("a")),
+        |cache| cache.get_or_reserve("a".to_string()).map_err(|reservation| reservation.detach()),
+        |cache| cache.get_or_reserve_ref("a").map_err(|reservation| reservation.detach()),
+        |cache| {
+            let reserved =
+                cache.try_get_or_reserve_timeout("a".to_string(), NO_TIME).expect("nobody loads it");
+            reserved.map_err(|reservation| reservation.detach())
+        },
+        |cache| {
+            let reserved = cache.try_get_or_reserve_timeout_ref("a", NO_TIME).expect("nobody loads it");
+            reserved.map_err(|reservation| reservation.detach())
+        },
+    ];
+    for reserves in ways {
+        let cache: Cache<String, u64> = Cache::new(10);
+        let reservation = reserves(&cache).unwrap_err();
+        assert_eq!(reservation.key(), "a");
+        let mut waits = pin!(cache.get_or_insert_async_ref("a", pending()));
+        let mut reserves_later = pin!(cache.get_or_reserve_async("a".to_string()));
+        assert!(poll(waits.as_mut()).is_pending() && poll(reserves_later.as_mut()).is_pending());
+        let late = cache.try_get_or_reserve_timeout_ref("a", NO_TIME);
+        assert_eq!(late.err(), Some(LoadError::TimedOut));
+        assert_eq!(reservation.insert(7), 7);
+        assert_eq!(poll(waits), Poll::Ready(7));
+        assert!(matches!(poll(reserves_later), Poll::Ready(Ok(7))));
+        assert_eq!((reserves(&cache).unwrap(), cache.get("a")), (7, Some(7)));
+        let stats = cache.stats();
+        assert_eq!((stats.loads, stats.failed_loads), (1, 0));
+    }
+}
+
+/// Whether it is given up or lost in a panic; and to somebody with a loader, or who reserves it in turn.
+#[test]
+fn a_key_that_is_reserved_in_vain_is_the_next_ones() {
+    for panics in [false, true] {
+        let cache: Cache<u64, u64> = Cache::new(10);
+        let reservation = cache.get_or_reserve(1).unwrap_err().detach();
+        let mut second = pin!(cache.get_or_reserve_async(1));
+        let mut third = pin!(cache.get_or_insert_async(1, async { 8 }));
+        assert!(poll(second.as_mut()).is_pending() && poll(third.as_mut()).is_pending());
+        let lost = catch(|| {
+            let _reservation = reservation;
+            assert!(!panics, "the source has failed");
+        });
+        assert_eq!(lost.is_err(), panics);
+        let Poll::Ready(Err(reservation)) = poll(second) else { panic!("it was not left to the second") };
+        assert!(poll(third.as_mut()).is_pending());
+        drop(reservation);
+        assert_eq!(poll(third), Poll::Ready(8));
+        let stats = cache.stats();
+        assert_eq!((stats.loads, stats.failed_loads), (1, 2));
+    }
+}
+
+#[test]
+fn of_many_threads_one_reserves_a_key() {
+    const THREADS: usize = 4;
+    for key in 0..200 {
+        let cache: Cache<u64, usize> = Cache::new(10);
+        let start = Barrier::new(THREADS);
+        on_threads(THREADS, |thread| {
+            start.wait();
+            let found = match thread % 2 {
+                0 => cache.get_or_reserve(key).unwrap_or_else(|reservation| reservation.insert(thread)),
+                _ => cache.get_or_insert_with(key, || thread),
+            };
+            assert_eq!(cache.get(&key), Some(found));
+        });
+        assert_eq!(cache.stats().loads, 1);
+    }
+}
+
+#[test]
+fn who_has_reserved_a_key_and_asks_for_it_is_told() {
+    let cache: Cache<u64, u64> = Cache::new(10);
+    let other: Cache<u64, u64> = Cache::new(10);
+    let reservation = cache.get_or_reserve(1).unwrap_err();
+    let load = |cache: &Cache<u64, u64>| cache.try_get_or_insert_with(1, || Ok::<_, ()>(8));
+    assert_eq!(load(&cache), Err(LoadError::Recursion));
+    assert_eq!(other.try_get_or_insert_with(2, || load(&cache).map_err(|error| error.into_loader())), {
+        Err(LoadError::Loader(None))
+    });
+    assert_eq!(cache.try_get_or_reserve_timeout(1, Duration::MAX).err(), Some(LoadError::Recursion));
+    let message = catch(|| _ = cache.get_or_reserve(1)).unwrap_err();
+    assert!(message.contains("would wait for itself"), "{message}");
+    // Others' keys are loaded meanwhile, and this one written to.
+    assert_eq!(cache.get_or_insert_with(2, || 9), 9);
+    let second = cache.get_or_reserve(3).unwrap_err();
+    assert_eq!((reservation.insert(7), load(&cache), second.insert(10)), (7, Ok(7), 10));
+    cache.remove(&1);
+    assert_eq!(load(&cache), Ok(8));
+}
+
+/// Each has a key that the other asks for: who asks last is told, and the other gets that one's value.
+#[test]
+fn of_threads_that_would_wait_for_each_others_keys_one_is_told() {
+    let cache: Cache<usize, usize> = Cache::new(10);
+    let (reserved, told) = (Barrier::new(2), AtomicUsize::new(0));
+    on_threads(2, |thread| {
+        let reservation = cache.get_or_reserve(thread).unwrap_err();
+        reserved.wait();
+        match cache.try_get_or_reserve_timeout(1 - thread, Duration::MAX) {
+            Ok(found) => assert_eq!(found.unwrap(), 11 - thread),
+            Err(error) => {
+                assert_eq!(error, LoadError::Recursion);
+                told.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        assert_eq!(reservation.insert(10 + thread), 10 + thread);
+    });
+    assert_eq!(told.into_inner(), 1);
+}
+
+/// Nobody knows who has it.
+#[test]
+fn a_detached_reservation_is_sent_and_nobodys() {
+    let cache: Cache<u64, u64> = Cache::new(10);
+    let reservation = cache.get_or_reserve(1).unwrap_err().detach();
+    assert_eq!(cache.try_get_or_reserve_timeout(1, NO_TIME).err(), Some(LoadError::TimedOut));
+    std::thread::scope(|scope| {
+        scope.spawn(|| reservation.insert(7));
+        assert_eq!(cache.get_or_reserve(1).unwrap(), 7);
+    });
+}
+
+/// It is as if nobody had loaded it.
+#[test]
+fn what_is_too_heavy_is_returned_and_not_kept() {
+    let cache = weighing_values(5).build();
+    assert_eq!(cache.get_or_reserve(1).unwrap_err().insert(6), 6);
+    assert_eq!((cache.get(&1), cache.get_or_reserve(1).is_err()), (None, true));
+}
+
+/// Neither waits there, nor is anything put: the key is free afterwards.
+#[test]
+fn under_the_caches_lock_nothing_is_reserved_or_inserted() {
+    let cache: Cache<u64, u64> = Cache::new(10);
+    let reservation = std::cell::Cell::new(Some(cache.get_or_reserve(1).unwrap_err()));
+    let under_lock = |does: &dyn Fn()| {
+        let mut told = None;
+        let _ = cache.compute(2, |_| {
+            told = Some(catch(does));
+            Operation::Abort(())
+        });
+        told.expect("it was called").unwrap_err()
+    };
+    let message = under_lock(&|| _ = cache.get_or_reserve(3));
+    assert!(message.contains("lock"), "{message}");
+    let message = under_lock(&|| _ = reservation.take().map(|reservation| reservation.insert(7)));
+    assert!(message.contains("lock"), "{message}");
+    assert_eq!(cache.get_or_insert_with(1, || 8), 8);
+}
+
+/// Who loads refreshes it; who reserves finds it until it has expired.
+#[test]
+fn what_is_due_is_found() {
+    let clock = ManualClock::new();
+    let cache: Cache<u64, u64> = Cache::builder()
+        .max_entries(10)
+        .time_to_live(Duration::from_secs(10))
+        .refresh_ahead(Duration::from_secs(5))
+        .clock(clock.clone())
+        .build();
+    cache.insert(1, 7).unwrap();
+    clock.advance(Duration::from_secs(6));
+    assert!(cache.needs_refresh(&1));
+    assert_eq!((cache.get_or_reserve(1).unwrap(), cache.get_or_reserve_ref(&1).unwrap()), (7, 7));
+    assert_eq!(block_on(cache.get_or_reserve_async(1)).unwrap(), 7);
+    clock.advance(Duration::from_secs(4));
+    let reservation = cache.get_or_reserve(1).unwrap_err();
+    assert_eq!((reservation.insert(8), cache.get(&1)), (8, Some(8)));
+}
+
+/// A task that no longer waits is nobody that a key could be left to.
+#[test]
+fn a_task_that_is_dropped_leaves_a_reserved_key_to_the_next() {
+    let cache: Cache<u64, u64> = Cache::new(10);
+    let reservation = cache.get_or_reserve(1).unwrap_err().detach();
+    let mut second = Box::pin(cache.get_or_reserve_async(1));
+    let mut third = pin!(cache.get_or_reserve_async(1));
+    assert!(poll(second.as_mut()).is_pending() && poll(third.as_mut()).is_pending());
+    drop(reservation);
+    drop(second);
+    let Poll::Ready(Err(reservation)) = poll(third) else { panic!("it was not left to the third") };
+    assert_eq!((reservation.insert(7), cache.get(&1)), (7, Some(7)));
+}
