@@ -88,6 +88,13 @@ pub(super) type CacheSlots = Slots<Share>;
 /// Those for one key take it by reference with `_ref` at the end; or, but for those with a time, they ask with `_if` at the end
 /// whether a value that is there is stale. Without a closure, [`Cache::get_or_reserve`] hands out the right to load a key.
 ///
+/// | what is done while a key is being loaded | who waits for it gets | who asks afterwards | what was loaded |
+/// | --- | --- | --- | --- |
+/// | it is inserted or updated | what was loaded | finds what was inserted | is not kept |
+/// | it is removed, or `clear` or `forget_loads` called | what was loaded | loads anew, at once | is not kept |
+/// | `compute`, `update` or `remove_if` leave it as it is | what was loaded | loads anew, at once | is not kept |
+/// | `try_insert` or `retain` leave it as it is, or it is evicted | what was loaded | waits for it as well | is kept |
+///
 /// # Under a lock
 ///
 /// Closures of `compute`, of `update` and its kin, and of `remove_if`, the weigher, `expiry` and `idle_expiry`, `Clone` of what

@@ -16,8 +16,8 @@ use crate::sync::{AtomicU64, Ordering, SCHEDULED};
 pub struct CacheStats {
     /// Look-ups that found an entry. `peek` and `contains_key` do not count.
     pub hits: u64,
-    /// Look-ups that found none, or one that had expired. Who asks by `get` first, and after a miss by `get_or_insert_with` or
-    /// its kin, has missed twice.
+    /// Look-ups that found none, or one that had expired. Who waits for another to load the key has missed it as well; and who
+    /// asks by `get` first, and after a miss by `get_or_insert_with` or its kin, has missed twice.
     pub misses: u64,
     /// Values that loaders made; or that an entry's `or_insert` was given, or `or_default` has made.
     pub loads: u64,

@@ -248,7 +248,6 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// assert_eq!(ports.try_get_or_insert_async_ref("http", async { Ok::<_, ()>(80) }).await, Ok(80));
     /// # });
     /// ```
-    #[doc(alias = "get_value_or_guard_async")]
     pub async fn try_get_or_insert_async_ref<Q, E>(
         &self,
         key: &Q,

@@ -1,6 +1,6 @@
 //! Keys that are loaded outside of any closure: who misses one is handed the right to load it [F10].
 
-use core::convert::Infallible;
+use core::convert::{Infallible, identity};
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::panic::{RefUnwindSafe, UnwindSafe};
@@ -10,7 +10,7 @@ use ahash::RandomState;
 use equivalent::Equivalent;
 
 use super::Cache;
-use super::flight::{Flight, Landing, LoadError, Running, Table, Terms, nothing_is_stale, or_panic};
+use super::flight::{Flight, Landing, LoadError, Running, Terms, nothing_is_stale, or_panic};
 use super::load::Hit;
 use super::timer::Timer;
 use crate::hash::Digest;
@@ -32,12 +32,13 @@ pub struct Reservation<'c, K, V, S = RandomState> {
     detached: DetachedReservation<'c, K, V, S>,
 }
 
-/// A [`Reservation`] that belongs to no thread, and is `Send`: from [`Cache::get_or_reserve_async`] or
+/// A [`Reservation`] that belongs to no thread, and is `Send`, if the cache is shared: from [`Cache::get_or_reserve_async`] or
 /// [`Reservation::detach`].
 ///
 /// The cache does not know who has it. So who has it and asks for its key waits for ever, for himself, as does who waits, by
 /// way of whatever others, for somebody who does.
 #[must_use = "who waits for the key does so until it has a value, or this is dropped"]
+#[doc(alias = "PlaceholderGuard")]
 pub struct DetachedReservation<'c, K, V, S = RandomState> {
     timer: Timer<'c>,
     /// Dropped before the key, whose drop is the user's and may ask for it.
@@ -58,7 +59,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// until it expires, and nothing [refreshed](crate::CacheBuilder::refresh_ahead). From when it is reserved to when it is
     /// inserted is counted as a load, and one that is dropped as a load that failed.
     ///
-    /// Who waits blocks the thread. In a task, take [`Cache::get_or_reserve_async`].
+    /// Who waits blocks the thread. In a task, take [`Cache::get_or_reserve_async`]: if who has the right is another task of
+    /// the same thread, this panics, or would wait for ever.
     ///
     /// # Errors
     ///
@@ -101,11 +103,10 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
 
     /// As [`Cache::get_or_reserve`], but waits for another caller for so long at most.
     ///
-    /// Within the result is what [`Cache::get_or_reserve`] returns.
-    ///
     /// # Errors
     ///
-    /// [`LoadError::TimedOut`], or that it would wait for itself.
+    /// [`LoadError::TimedOut`], or [`LoadError::Recursion`], as it would wait for itself. Within the result is what
+    /// [`Cache::get_or_reserve`] returns.
     ///
     /// # Panics
     ///
@@ -117,17 +118,26 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// use koel::{Cache, LoadError};
     ///
-    /// let cache: Cache<u32, u32> = Cache::new(100);
-    /// let reservation = cache.get_or_reserve(7).unwrap_err();
+    /// fn answer(prices: &Cache<u32, u32>, id: u32) -> String {
+    ///     match prices.try_get_or_reserve_timeout(id, Duration::from_millis(5)) {
+    ///         Ok(Ok(price)) => format!("200 {price}"),
+    ///         Ok(Err(reservation)) => format!("200 {}", reservation.insert(49)), // from wherever it is
+    ///         Err(LoadError::TimedOut) => "503 try again".to_string(),
+    ///         Err(error) => format!("500 {error}"),
+    ///     }
+    /// }
+    ///
+    /// let prices = Cache::new(100);
+    /// let reservation = prices.get_or_reserve(7).unwrap_err();
     /// std::thread::scope(|scope| {
-    ///     let other = scope.spawn(|| cache.try_get_or_reserve_timeout(7, Duration::from_millis(1)).err());
-    ///     assert_eq!(other.join().unwrap(), Some(LoadError::TimedOut));
+    ///     let other = scope.spawn(|| answer(&prices, 7));
+    ///     assert_eq!(other.join().unwrap(), "503 try again");
     /// });
-    /// assert_eq!(cache.try_get_or_reserve_timeout(7, Duration::MAX).err(), Some(LoadError::Recursion));
-    /// reservation.insert(49);
-    /// assert_eq!(cache.try_get_or_reserve_timeout(7, Duration::ZERO)?.ok(), Some(49));
-    /// # Ok::<(), LoadError<std::convert::Infallible>>(())
+    /// assert!(answer(&prices, 7).starts_with("500"));
+    /// drop(reservation);
+    /// assert_eq!(answer(&prices, 7), "200 49");
     /// ```
+    #[doc(alias = "GuardResult")]
     #[expect(clippy::type_complexity, reason = "the inner one is that of `get_or_reserve`")]
     pub fn try_get_or_reserve_timeout(
         &self,
@@ -140,7 +150,10 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// As [`Cache::get_or_reserve`], for tasks, of any runtime: for what does not fit into the future that
     /// [`Cache::get_or_insert_async`] takes.
     ///
-    /// Dropping the future is always well, and so is dropping what it yields: if others wait, one of them loads.
+    /// Dropping the future is always well, and so is dropping what it yields: if others wait, one of them loads. Who has what
+    /// it yields and asks for the key, in the same task, say, waits for himself, for ever: the cache does not know who has it.
+    ///
+    /// It borrows the cache. A task that is spawned, and has the cache in an `Arc`, makes the call itself.
     ///
     /// # Errors
     ///
@@ -198,6 +211,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// assert_eq!(reservation.insert(length), 5);
     /// assert_eq!(cache.get_or_reserve_ref("seven").unwrap(), 5);
     /// ```
+    #[doc(alias = "get_value_or_guard")]
     #[track_caller]
     pub fn get_or_reserve_ref<Q>(&self, key: &Q) -> Result<V, Reservation<'_, K, V, S>>
     where
@@ -253,6 +267,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// assert_eq!(reservation.insert(7), 7);
     /// # });
     /// ```
+    #[doc(alias = "get_value_or_guard_async")]
     pub async fn get_or_reserve_async_ref<Q>(&self, key: &Q) -> Result<V, DetachedReservation<'_, K, V, S>>
     where
         Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,
@@ -361,6 +376,29 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Reservation<'_, K, V, S> {
     pub fn insert(self, value: V) -> V {
         self.detach().insert(value)
     }
+
+    /// As [`insert`](Self::insert), but says whether the value was put into the cache, from where it may have been evicted by
+    /// then. Who waits gets it in any case.
+    ///
+    /// # Errors
+    ///
+    /// The value, if the key was written to since it was reserved, so that the value may be out of date; or if it is too heavy,
+    /// or there is no memory for its entry.
+    ///
+    /// # Panics
+    ///
+    /// As [`insert`](Self::insert).
+    ///
+    /// ```
+    /// let settings: koel::Cache<&str, u32> = koel::Cache::new(100);
+    /// let reservation = settings.get_or_reserve("limit").unwrap_err();
+    /// settings.remove("limit"); // somebody has changed it, after it was read here
+    /// assert_eq!(reservation.try_insert(7), Err(7));
+    /// assert_eq!(settings.get_or_reserve("limit").unwrap_err().try_insert(8), Ok(8)); // read anew
+    /// ```
+    pub fn try_insert(self, value: V) -> Result<V, V> {
+        self.detach().try_insert(value)
+    }
 }
 
 impl<'c, K, V, S> DetachedReservation<'c, K, V, S> {
@@ -381,10 +419,26 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> DetachedReservation<'_, K, 
     ///
     /// As [`Reservation::insert`].
     pub fn insert(self, value: V) -> V {
+        self.try_insert(value).unwrap_or_else(identity)
+    }
+
+    /// As [`Reservation::try_insert`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Reservation::try_insert`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Reservation::insert`].
+    pub fn try_insert(self, value: V) -> Result<V, V> {
         let DetachedReservation { timer, flight, key, cache } = self;
         timer.succeed();
         let digest = flight.digest();
-        cache.keep(digest, key, value, Landing::new(flight), nothing_is_stale)
+        match cache.keep_and_tell(digest, key, value, Landing::new(flight), nothing_is_stale) {
+            (value, true) => Ok(value),
+            (value, false) => Err(value),
+        }
     }
 }
 

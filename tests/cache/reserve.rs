@@ -57,6 +57,62 @@ fn who_waits_gets_what_is_inserted() {
     }
 }
 
+/// As the documentation of `Cache` has it, by rows.
+#[test]
+fn what_is_done_while_a_key_is_being_loaded_is_told_by_a_table() {
+    type Does = fn(&Cache<u64, u64>);
+    // And what who asks afterwards gets: found, or loaded by himself; or he waits.
+    let rows: [(&[Does], Option<u64>); 4] = [
+        (
+            &[
+                |cache| cache.insert(1, 8).unwrap(),
+                |cache| drop(cache.update_or_insert(1, |_| unreachable!(), 8)),
+                |cache| drop(cache.compute(1, |_| Operation::<_, ()>::Insert(8))),
+                |cache| cache.try_insert(1, 8).unwrap().unwrap(),
+            ],
+            Some(8),
+        ),
+        (
+            &[
+                |cache| assert_eq!(cache.remove(&1), None),
+                |cache| cache.clear(),
+                |cache| cache.forget_loads(),
+            ],
+            Some(9),
+        ),
+        (
+            &[
+                |cache| drop(cache.compute(1, |_| Operation::Abort(()))),
+                |cache| drop(cache.update(1, |_| unreachable!())),
+                |cache| assert_eq!(cache.remove_if(&1, |_, _| unreachable!()), None),
+            ],
+            Some(9),
+        ),
+        (&[|cache| cache.retain(|_, _| false), |cache| cache.set_capacity(0)], None),
+    ];
+    for (row, (ways, afterwards)) in rows.into_iter().enumerate() {
+        for (way, does) in ways.iter().enumerate() {
+            let what = format!("way {way} of row {row}");
+            let cache: Cache<u64, u64> = Cache::new(10);
+            let reservation = cache.get_or_reserve(1).unwrap_err().detach();
+            let mut waits = pin!(cache.get_or_insert_async(1, pending()));
+            assert!(poll(waits.as_mut()).is_pending());
+            does(&cache);
+            cache.set_capacity(10);
+            let mut asks = pin!(cache.get_or_insert_async(1, async { 9 }));
+            let asked = poll(asks.as_mut());
+            assert_eq!(asked, afterwards.map_or(Poll::Pending, Poll::Ready), "{what}");
+            let inserted = reservation.try_insert(7);
+            assert_eq!(inserted, if afterwards.is_none() { Ok(7) } else { Err(7) }, "{what}");
+            assert_eq!(poll(waits), Poll::Ready(7), "{what}");
+            if afterwards.is_none() {
+                assert_eq!(poll(asks), Poll::Ready(7), "{what}");
+            }
+            assert_eq!(cache.get(&1), afterwards.or(Some(7)), "{what}");
+        }
+    }
+}
+
 /// Whether it is given up or lost in a panic; and to somebody with a loader, or who reserves it in turn.
 #[test]
 fn a_key_that_is_reserved_in_vain_is_the_next_ones() {
@@ -156,7 +212,8 @@ fn a_detached_reservation_is_sent_and_nobodys() {
 fn what_is_too_heavy_is_returned_and_not_kept() {
     let cache = weighing_values(5).build();
     assert_eq!(cache.get_or_reserve(1).unwrap_err().insert(6), 6);
-    assert_eq!((cache.get(&1), cache.get_or_reserve(1).is_err()), (None, true));
+    assert_eq!(cache.get_or_reserve(1).unwrap_err().try_insert(6), Err(6));
+    assert_eq!((cache.get(&1), cache.get_or_reserve(1).unwrap_err().try_insert(5)), (None, Ok(5)));
 }
 
 /// Neither waits there, nor is anything put: the key is free afterwards.

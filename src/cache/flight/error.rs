@@ -97,7 +97,7 @@ impl<E> fmt::Display for LoadError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             LoadError::Recursion => {
-                "a key's loader asked the cache for the same key and would wait for itself"
+                "a key's loader, or who has reserved it, asked the cache for the same key and would wait for itself"
             }
             LoadError::TimedOut => "another caller is loading the key and did not finish in time",
             LoadError::Loader(_) => "the key's loader failed",

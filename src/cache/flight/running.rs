@@ -27,7 +27,10 @@ per_thread! {
 
 /// While it lives, a loader runs on this thread; its place among them. Not `Send`: it is about this thread.
 #[derive(Debug)]
-pub(crate) struct Running(usize, PhantomData<*mut ()>);
+pub(crate) struct Running(usize, PhantomData<*mut OfOneThreadUnlessDetached>);
+
+/// What the compiler names to who sends a [`Reservation`](crate::Reservation), or holds one across an `.await`.
+enum OfOneThreadUnlessDetached {}
 
 /// The same of several loads, until all of them are over: those from this place on.
 #[derive(Debug)]
