@@ -19,14 +19,15 @@ pub struct CacheStats {
     /// Look-ups that found none, or one that had expired. Who waits for another to load the key has missed it as well; and who
     /// asks by `get` first, and after a miss by `get_or_insert_with` or its kin, has missed twice.
     pub misses: u64,
-    /// Values that loaders made; or that an entry's `or_insert` was given, or `or_default` has made.
+    /// Values that loaders made, or that came for keys that were reserved; or that an entry's `or_insert` was given, or
+    /// `or_default` has made.
     pub loads: u64,
-    /// Loaders that failed, panicked, or were dropped before they ended, as futures may be.
+    /// Loaders that failed, panicked, or were dropped before they ended, as futures may be; reservations that were dropped.
     pub failed_loads: u64,
-    /// How long loaders ran, all together; one that loads many keys once for all of them, until it returns. What an iterator
-    /// makes later takes time that is not counted. After 64 loads in a row of one thread that took less than a microsecond
-    /// each, those that follow are timed by the system's ticks of 1 to 10 milliseconds, on Linux, until one takes more than 20:
-    /// their sum is right on average.
+    /// How long loaders ran, and keys were reserved, all together; a loader of many keys once for all of them, until it
+    /// returns. What an iterator makes later takes time that is not counted. After 64 loads in a row of one thread that took
+    /// less than a microsecond each, those that follow are timed by the system's ticks of 1 to 10 milliseconds, on Linux, until
+    /// one takes more than 20: their sum is right on average.
     pub load_time: Duration,
     /// Entries that were inserted or replaced.
     pub insertions: u64,

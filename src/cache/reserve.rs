@@ -10,30 +10,32 @@ use ahash::RandomState;
 use equivalent::Equivalent;
 
 use super::Cache;
-use super::flight::{Flight, Landing, LoadError, Running, Terms, nothing_is_stale, or_panic};
+use super::flight::{Flight, Held, Landing, LoadError, Terms, nothing_is_stale, or_panic};
 use super::load::Hit;
 use super::timer::Timer;
 use crate::hash::Digest;
 use crate::to_key::ToKey;
 
-/// The right to load a key that was missed, which one caller has at a time: from [`Cache::get_or_reserve`].
+/// The right to load a key that was missed: from [`Cache::get_or_reserve`]. One caller has it at a time, until the key is
+/// written to: then who misses it gets another, whose value is kept.
 ///
 /// Others who ask for the key wait for the value that comes by [`insert`](Reservation::insert). If this is dropped instead,
 /// with an error, say, or in a panic, one of them gets the right, or runs its loader; nothing is remembered. So do not keep it
 /// for longer than it takes to load the value, and do not forget it ([`std::mem::forget`]): who waits would wait for ever.
 ///
-/// It belongs to its thread, as a loader that runs there: if this thread asks for the same key while it has this, that is
-/// [recursion](LoadError::Recursion). To load in another thread, or across an `.await`, [`detach`](Reservation::detach) it.
+/// It belongs to its thread, as a loader that runs there: if this thread asks for the same key while it has this, in whatever
+/// task or closure, and also when the key was written to, that is [recursion](LoadError::Recursion). To load in another thread,
+/// or across an `.await`, [`detach`](Reservation::detach) it.
 #[doc(alias = "PlaceholderGuard")]
 #[must_use = "who waits for the key does so until it has a value, or this is dropped"]
 pub struct Reservation<'c, K, V, S = RandomState> {
     /// Dropped first: who is woken as the other is dropped may ask for the key, also on this thread.
-    running: Running,
+    held: Held,
     detached: DetachedReservation<'c, K, V, S>,
 }
 
-/// A [`Reservation`] that belongs to no thread, and is `Send`, if the cache is shared: from [`Cache::get_or_reserve_async`] or
-/// [`Reservation::detach`].
+/// A [`Reservation`] that belongs to no thread, and is `Send` if key, value and hasher are `Send` and `Sync`: from
+/// [`Cache::get_or_reserve_async`] or [`Reservation::detach`].
 ///
 /// The cache does not know who has it. So who has it and asks for its key waits for ever, for himself, as does who waits, by
 /// way of whatever others, for somebody who does.
@@ -161,9 +163,10 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If a loader of this key awaits this, or one of a key that is loaded by who waits for it: see [`LoadError::Recursion`].
-    /// And if the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal
-    /// listener panics, told of the key's old value, which had expired.
+    /// If a loader of this key awaits this, or one of a key that is loaded by who waits for it, or if the thread that polls
+    /// this has a [`Reservation`] of such a key: see [`LoadError::Recursion`]. And if the key is missed in a closure that runs
+    /// [under this cache's lock](Cache#under-a-lock), and if the removal listener panics, told of the key's old value, which
+    /// had expired.
     ///
     /// ```
     /// # pollster::block_on(async {
@@ -318,8 +321,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
                 Ok(Ok(value))
             }
             Err(flight) => {
-                let running = flight.running();
-                Ok(Err(Reservation { running, detached: DetachedReservation::new(self, flight, key) }))
+                let held = Held::new(&flight);
+                Ok(Err(Reservation { held, detached: DetachedReservation::new(self, flight, key) }))
             }
         }
     }
@@ -359,8 +362,8 @@ impl<'c, K, V, S> Reservation<'c, K, V, S> {
     /// });
     /// ```
     pub fn detach(self) -> DetachedReservation<'c, K, V, S> {
-        let Reservation { running, detached } = self;
-        drop(running);
+        let Reservation { held, detached } = self;
+        drop(held);
         detached
     }
 }
@@ -403,7 +406,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Reservation<'_, K, V, S> {
 
 impl<'c, K, V, S> DetachedReservation<'c, K, V, S> {
     fn new(cache: &'c Cache<K, V, S>, flight: Flight<'c, K, V>, key: K) -> Self {
-        DetachedReservation { timer: Timer::start(&cache.counters), flight, key, cache }
+        DetachedReservation { timer: Timer::exact(&cache.counters), flight, key, cache }
     }
 
     /// The key.
@@ -433,6 +436,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> DetachedReservation<'_, K, 
     /// As [`Reservation::insert`].
     pub fn try_insert(self, value: V) -> Result<V, V> {
         let DetachedReservation { timer, flight, key, cache } = self;
+        cache.table.directory.assert_not_writing();
         timer.succeed();
         let digest = flight.digest();
         match cache.keep_and_tell(digest, key, value, Landing::new(flight), nothing_is_stale) {
@@ -442,6 +446,13 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> DetachedReservation<'_, K, 
     }
 }
 
+/// A panic in user code leaves the cache whole.
+impl<K: RefUnwindSafe, V: RefUnwindSafe, S: RefUnwindSafe> RefUnwindSafe for Reservation<'_, K, V, S> {}
+/// A panic in user code leaves the cache whole.
+impl<K: RefUnwindSafe, V: RefUnwindSafe, S: RefUnwindSafe> RefUnwindSafe
+    for DetachedReservation<'_, K, V, S>
+{
+}
 /// A panic in user code leaves the cache whole.
 impl<K: UnwindSafe + RefUnwindSafe, V: RefUnwindSafe, S: RefUnwindSafe> UnwindSafe
     for Reservation<'_, K, V, S>

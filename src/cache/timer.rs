@@ -34,10 +34,15 @@ enum Started {
 
 impl<'c> Timer<'c> {
     pub(super) fn start(counts: &'c Counters) -> Self {
-        let is_quick = counts.here().quick_loads() >= ENOUGH;
-        let started =
-            if is_quick { Started::AsOf(coarse::monotonic()) } else { Started::Exactly(Instant::now()) };
-        Timer { counts, started, values: None }
+        if counts.here().quick_loads() < ENOUGH {
+            return Timer::exact(counts);
+        }
+        Timer { counts, started: Started::AsOf(coarse::monotonic()), values: None }
+    }
+
+    /// By the exact time: of a load that may end on another thread, whose others say nothing of it.
+    pub(super) fn exact(counts: &'c Counters) -> Self {
+        Timer { counts, started: Started::Exactly(Instant::now()), values: None }
     }
 
     /// The loader has ended, and if it has not failed, with so many values.

@@ -1,13 +1,14 @@
 //! Who misses a key may reserve it, and load it outside of any closure: others wait for him as for a loader.
 
-use std::future::{Future, pending};
+use std::cell::{Cell, RefCell};
+use std::future::{Future, pending, poll_fn};
 use std::pin::pin;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Barrier, LazyLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use koel::{Cache, LoadError, ManualClock, Operation};
+use koel::{Cache, LoadError, ManualClock, Operation, Reservation};
 use pollster::block_on;
 
 use crate::common::{catch, on_threads};
@@ -220,7 +221,7 @@ fn what_is_too_heavy_is_returned_and_not_kept() {
 #[test]
 fn under_the_caches_lock_nothing_is_reserved_or_inserted() {
     let cache: Cache<u64, u64> = Cache::new(10);
-    let reservation = std::cell::Cell::new(Some(cache.get_or_reserve(1).unwrap_err()));
+    let reservation = Cell::new(Some(cache.get_or_reserve(1).unwrap_err()));
     let under_lock = |does: &dyn Fn()| {
         let mut told = None;
         let _ = cache.compute(2, |_| {
@@ -268,4 +269,94 @@ fn a_task_that_is_dropped_leaves_a_reserved_key_to_the_next() {
     drop(second);
     let Poll::Ready(Err(reservation)) = poll(third) else { panic!("it was not left to the third") };
     assert_eq!((reservation.insert(7), cache.get(&1)), (7, Some(7)));
+}
+
+/// What asks for a key of its own is told, also of several that it loads, and when a key was reserved meanwhile that is kept
+/// for longer, or for less long, than the loader runs.
+#[test]
+fn a_reservation_that_outlives_a_loader_of_many_hides_no_load() {
+    let cache: Cache<u64, u64> = Cache::new(10);
+    let asks = |key| cache.try_get_or_reserve_timeout(key, Duration::ZERO).map(|_| ());
+    let kept = Cell::new(None);
+    let mut out = [None; 2];
+    block_on(cache.get_many_or_insert_async(&[1, 2], &mut out, |keys| {
+        let (cache, kept) = (&cache, &kept);
+        async move {
+            kept.set(Some(cache.get_or_reserve(9).unwrap_err()));
+            let other = cache.get_or_reserve(8).unwrap_err();
+            yield_now().await;
+            other.insert(80);
+            assert_eq!([1, 2, 9].map(asks), [Err(LoadError::Recursion); 3]);
+            keys.into_iter().map(|key| (key, key * 10)).collect::<Vec<_>>()
+        }
+    }));
+    assert_eq!((out, asks(9)), ([Some(10), Some(20)], Err(LoadError::Recursion)));
+    let loaded = cache.get_or_insert_with(3, || {
+        assert_eq!(kept.take().expect("it is kept").insert(90), 90);
+        assert_eq!(asks(3), Err(LoadError::Recursion));
+        30
+    });
+    assert_eq!((loaded, asks(3), cache.len()), (30, Ok(()), 5));
+}
+
+/// Is pending once.
+async fn yield_now() {
+    let mut is_second = false;
+    poll_fn(|context| {
+        context.waker().wake_by_ref();
+        if std::mem::replace(&mut is_second, true) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+/// A key is cloned when its flight is joined: here that ends a reservation in the midst of joining many.
+#[test]
+fn a_reservation_that_ends_while_many_keys_are_joined_leaves_no_load_behind() {
+    thread_local!(static ENDS: RefCell<Option<Reservation<'static, Ending, u64>>> = const { RefCell::new(None) });
+    #[derive(Debug, PartialEq, Eq, Hash)]
+    struct Ending(u64);
+    impl Clone for Ending {
+        fn clone(&self) -> Self {
+            drop(ENDS.take());
+            Ending(self.0)
+        }
+    }
+    static CACHE: LazyLock<Cache<Ending, u64>> = LazyLock::new(|| Cache::new(10));
+    let reserved = CACHE.get_or_reserve(Ending(9)).unwrap_err();
+    ENDS.set(Some(reserved));
+    let mut out = [None; 2];
+    let keys = [Ending(1), Ending(2)];
+    let mut loading = Box::pin(CACHE.get_many_or_insert_async(&keys, &mut out, |_| pending::<Vec<_>>()));
+    assert!(poll(loading.as_mut()).is_pending() && ENDS.take().is_none());
+    let asks = |key| CACHE.try_get_or_reserve_timeout(Ending(key), NO_TIME).map(|_| ());
+    // Of a future that nobody polls.
+    assert_eq!([1, 9].map(asks), [Err(LoadError::TimedOut), Ok(())]);
+}
+
+/// A wait that was begun, and given up, is not counted as the next one's.
+#[test]
+fn who_loads_a_key_that_was_given_away_waits_for_nothing_that_was_asked_for_before() {
+    for is_dropped in [false, true] {
+        let cache: Cache<u64, u64> = Cache::new(10);
+        let first = cache.get_or_reserve(1).unwrap_err();
+        let second = block_on(cache.get_or_reserve_async(2)).unwrap_err();
+        let mut waits = pin!(cache.get_or_insert_async(2, pending()));
+        assert!(poll(waits.as_mut()).is_pending());
+        // To somebody who does not wait for the second.
+        let mut next = pin!(cache.get_or_reserve_async(1));
+        let first = if is_dropped {
+            std::thread::scope(|scope| scope.spawn(|| assert!(poll(next.as_mut()).is_pending())).join())
+                .unwrap();
+            drop(first);
+            let Poll::Ready(Err(first)) = poll(next) else { panic!("it was not left to the next") };
+            first
+        } else {
+            first.detach()
+        };
+        // And who has the second one now would wait for the first.
+        drop(second);
+        let _second = cache.get_or_reserve(2).unwrap_err();
+        assert_eq!(cache.try_get_or_reserve_timeout(1, NO_TIME).err(), Some(LoadError::TimedOut));
+        assert_eq!(first.insert(10), 10);
+    }
 }

@@ -231,7 +231,7 @@ impl<C: Choices> Run<'_, C> {
         self.load_cleared(dump, alive.collect());
     }
 
-    /// A value, which is loaded if there is none: by a key, by a reference to it, by who reserves it, or in vain.
+    /// A value, which is loaded if there is none: by its entry, by a reference, by who reserves it, or in vain.
     fn load(&mut self) {
         let (key, item) = (self.key(), self.item());
         let (expected, mut ran) = (self.oracle.number(key), false);
@@ -240,7 +240,7 @@ impl<C: Choices> Run<'_, C> {
             item.clone()
         };
         let got = match self.choices.below(4) {
-            0 => Some(self.cache.get_or_insert_with(key, make)),
+            0 => Some(self.cache.entry(key).or_insert_with(make)),
             1 => Some(self.cache.get_or_insert_with_ref(&key, make)),
             2 => Some(self.cache.get_or_reserve(key).unwrap_or_else(|held| held.insert(make()))),
             _ => self.cache.try_get_or_insert_with(key, || Err(make())).ok(),

@@ -326,10 +326,10 @@ assert_is!(koel::DumpIntoIter<u64, u64>: Send + Sync + Debug + ExactSizeIterator
 assert_is_not!(CacheDump<Cell<u64>, u64>: Sync);
 assert_is!(CacheView<'static, u64, u64>: Debug);
 assert_is!(koel::CacheEntry<'static, u64, u64>: Debug + Send + Sync);
-assert_is!(koel::Reservation<'static, u64, NotDebug>: Debug + UnwindSafe);
+assert_is!(koel::Reservation<'static, u64, NotDebug>: Debug + UnwindSafe + RefUnwindSafe);
 assert_is_not!(koel::Reservation<'static, u64, u64>: Send);
 assert_is_not!(koel::Reservation<'static, u64, u64>: Sync);
-assert_is!(koel::DetachedReservation<'static, u64, NotDebug>: Debug + Send + Sync + UnwindSafe);
+assert_is!(koel::DetachedReservation<'static, u64, NotDebug>: Debug + Send + Sync + UnwindSafe + RefUnwindSafe);
 assert_is_not!(koel::DetachedReservation<'static, u64, Cell<u64>>: Send);
 assert_is_not!(koel::DetachedReservation<'static, Rc<u64>, u64>: Send);
 assert_is_not!(koel::DetachedReservation<'static, u64, u64, NotShared>: Send);

@@ -36,8 +36,8 @@ pub enum LoadError<E> {
     /// asks for it.
     ///
     /// A loader that hands the question to another task or thread and waits for the answer is not noticed. Nor is one that
-    /// awaits what was polled before it began, as `join!` and `select!` poll several futures at a time: that asked for its key
-    /// outside of the loader. Such a circle waits for ever.
+    /// awaits what was polled before it began, or before a key was reserved, as `join!` and `select!` poll several futures at a
+    /// time: that asked for its key outside of the loader. Such a circle waits for ever.
     ///
     /// Threads of rayon run other tasks while they wait, in `join`, in scopes and in parallel iterators; so does `block_on` of
     /// a runtime that has one thread. If a loader does that, a task that asks for its key may be run in the middle of it, by

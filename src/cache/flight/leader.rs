@@ -95,7 +95,7 @@ impl<'a, K, V> Flight<'a, K, V> {
     }
 
     /// While the result lives, this thread runs the flight's loader.
-    pub(crate) fn running(&self) -> Running {
+    pub(super) fn running(&self) -> Running {
         running::enter(self.id())
     }
 }

@@ -15,7 +15,7 @@ use super::error::LoadError;
 use super::flights::{Flights, Join};
 use super::leader::{Flight, Landing};
 use super::load::{self, Table, follow};
-use super::running::{self, RunningAll};
+use super::running;
 use super::terms::Terms;
 use super::wait::{Wait, Waited};
 use crate::hash::Digest;
@@ -107,19 +107,19 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         let stack = running::stack();
         let (mut led, mut followed) = (Vec::with_capacity(missed.len()), Vec::new());
         // `Clone`, which is the user's, does not wait for what is led already.
-        let mut running = RunningAll::new();
+        let mut running = Vec::new();
         for missed in missed {
             if missed.value.is_some() {
                 // Nobody waits for others who refresh it.
                 if let Some(flight) = self.refresh(missed.digest, missed.key) {
-                    running.add(flight.id());
+                    running.push(flight.running());
                     led.push((flight, missed));
                 }
                 continue;
             }
             match self.join_from(&stack, missed.digest, missed.key) {
                 Join::Leader(flight) => {
-                    running.add(flight.id());
+                    running.push(flight.running());
                     led.push((flight, missed));
                 }
                 Join::Follower(wait) => followed.push((wait, missed)),
@@ -214,8 +214,7 @@ async fn load_led_async<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V
         (led, begun)
     };
     let loaded = poll_fn(|context| {
-        let mut running = RunningAll::new();
-        led.iter().for_each(|(flight, _)| running.add(flight.id()));
+        let _running: Vec<_> = led.iter().map(|(flight, _)| flight.running()).collect();
         loader.as_mut().as_pin_mut().expect("set above").poll(context)
     });
     let loaded = loaded.await;

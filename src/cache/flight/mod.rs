@@ -61,5 +61,5 @@ pub(crate) use flights::Flights;
 pub(crate) use leader::{Flight, Landing};
 pub(crate) use load::{Table, ToLoad, nothing_is_stale, put_off};
 pub(crate) use many::Missed;
-pub(crate) use running::Running;
+pub(crate) use reserve::Held;
 pub(crate) use terms::Terms;

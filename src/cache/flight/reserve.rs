@@ -7,9 +7,31 @@ use super::error::LoadError;
 use super::flights::{Flights, Join};
 use super::leader::{Flight, Landing};
 use super::load::{Table, follow};
+use super::running::Running;
+use super::shard::FlightId;
 use super::terms::Terms;
 use super::wait::{Wait, Waited};
+use super::waits;
 use crate::hash::Digest;
+
+/// While it lives, this thread has a flight: as if its loader ran there [F6].
+pub(crate) struct Held {
+    _running: Running,
+    id: FlightId,
+}
+
+impl Held {
+    pub(crate) fn new<K, V>(flight: &Flight<'_, K, V>) -> Self {
+        Held { _running: flight.running(), id: flight.id() }
+    }
+}
+
+/// From now on it may be anybody's.
+impl Drop for Held {
+    fn drop(&mut self) {
+        waits::forget(self.id);
+    }
+}
 
 /// The value of a key, or the lead of its flight.
 type Reserved<'f, K, V> = Result<V, Flight<'f, K, V>>;

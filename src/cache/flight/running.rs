@@ -27,14 +27,10 @@ per_thread! {
 
 /// While it lives, a loader runs on this thread; its place among them. Not `Send`: it is about this thread.
 #[derive(Debug)]
-pub(crate) struct Running(usize, PhantomData<*mut OfOneThreadUnlessDetached>);
+pub(super) struct Running(usize, PhantomData<*mut OfOneThreadUnlessDetached>);
 
 /// What the compiler names to who sends a [`Reservation`](crate::Reservation), or holds one across an `.await`.
 enum OfOneThreadUnlessDetached {}
-
-/// The same of several loads, until all of them are over: those from this place on.
-#[derive(Debug)]
-pub(super) struct RunningAll(usize, PhantomData<*mut ()>);
 
 /// Notes that the flight's loader runs from now on.
 pub(super) fn enter(id: FlightId) -> Running {
@@ -92,19 +88,9 @@ impl Mine {
         if let Some(other) = place.checked_sub(1).and_then(|at| others.get_mut(at)) {
             *other = None;
         }
-        drop(others);
-        self.truncate(self.places.get());
-    }
-
-    /// Leaves so many places at the most, and no empty ones at the end.
-    fn truncate(&self, places: usize) {
-        let mut others = self.others.borrow_mut();
-        others.truncate(places.saturating_sub(1));
+        // No empty ones at the end.
         while others.last().is_some_and(Option::is_none) {
             others.pop();
-        }
-        if places == 0 {
-            self.first.set(None);
         }
         let is_first_there = !others.is_empty() || self.first.get().is_some();
         self.places.set(others.len() + usize::from(is_first_there));
@@ -114,28 +100,9 @@ impl Mine {
     }
 }
 
-impl RunningAll {
-    /// None yet.
-    pub(super) fn new() -> Self {
-        RunningAll(with_mine(&RUNNING, |running| running.places.get()), PhantomData)
-    }
-
-    /// Notes that this one runs as well.
-    pub(super) fn add(&mut self, id: FlightId) {
-        push(id);
-    }
-}
-
 impl Drop for Running {
     #[inline]
     fn drop(&mut self) {
         with_mine(&RUNNING, |running| running.end(self.0));
-    }
-}
-
-impl Drop for RunningAll {
-    fn drop(&mut self) {
-        // They are the last: what has begun since is over.
-        with_mine(&RUNNING, |running| running.truncate(self.0));
     }
 }

@@ -12,7 +12,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Flights, Landing, LoadError, Missed, Table, Terms, ToLoad, nothing_is_stale, or_panic};
+use super::{Flights, Held, Landing, LoadError, Missed, Table, Terms, ToLoad, nothing_is_stale, or_panic};
 use crate::hash::Digest;
 use crate::sync::Mutex;
 
@@ -233,8 +233,14 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         let digest = Self::digest(key);
         match self.flights.reserve(self, digest, key, Terms::alone())? {
             Ok(value) => Ok(Some(value)),
-            Err(flight) => Ok(load()
-                .map(|value| self.keep(digest, key.clone(), value, Landing::new(flight), nothing_is_stale))),
+            Err(flight) => {
+                let held = Held::new(&flight);
+                let loaded = load();
+                drop(held);
+                let keep =
+                    |value| self.keep(digest, key.clone(), value, Landing::new(flight), nothing_is_stale);
+                Ok(loaded.map(keep))
+            }
         }
     }
 

@@ -6,10 +6,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::shard::FlightId;
-use crate::sync::{Mutex, global};
+use crate::sync::{AtomicUsize, Mutex, Ordering, global};
 
 global! {
     static WAITS: Mutex<Waits> = Mutex::new(Waits { next: 0, edges: BTreeMap::new() });
+}
+
+global! {
+    /// How many edges there are; stored under the lock of `WAITS`.
+    static EDGES: AtomicUsize = AtomicUsize::new(0);
 }
 
 #[derive(Debug)]
@@ -37,10 +42,30 @@ pub(super) fn for_flight(from: Vec<FlightId>, to: FlightId) -> Option<Edge> {
     let number = waits.next;
     waits.next += 1;
     waits.edges.extend(from.iter().map(|&from| ((from, number), to)));
+    waits.counted();
     Some(Edge { from, number })
 }
 
+/// Of this load nobody is to be told any more for what it waits, though a wait be begun. By the thread on which it ran: what it
+/// waits for was noted there.
+pub(super) fn forget(from: FlightId) {
+    // Relaxed: of what this thread has noted itself.
+    if EDGES.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let mut waits = WAITS.lock();
+    let edges: Vec<_> = waits.edges.range((from, 0)..=(from, u64::MAX)).map(|(&edge, _)| edge).collect();
+    for edge in edges {
+        waits.edges.remove(&edge);
+    }
+    waits.counted();
+}
+
 impl Waits {
+    fn counted(&self) {
+        EDGES.store(self.edges.len(), Ordering::Relaxed);
+    }
+
     /// Whether `start` is one of `goals`, or waits for one, through whatever others.
     fn reaches(&self, start: FlightId, goals: &[FlightId]) -> bool {
         let (mut seen, mut ahead) = (BTreeSet::from([start]), vec![start]);
@@ -61,5 +86,6 @@ impl Drop for Edge {
         for &from in &self.from {
             waits.edges.remove(&(from, self.number));
         }
+        waits.counted();
     }
 }
