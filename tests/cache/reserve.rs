@@ -230,11 +230,32 @@ fn under_the_caches_lock_nothing_is_reserved_or_inserted() {
         });
         told.expect("it was called").unwrap_err()
     };
-    let message = under_lock(&|| _ = cache.get_or_reserve(3));
-    assert!(message.contains("lock"), "{message}");
+    let asks: [&dyn Fn(); 2] =
+        [&|| _ = cache.get_or_reserve(3), &|| _ = block_on(cache.get_or_reserve_async(3))];
+    for ask in asks {
+        let message = under_lock(ask);
+        assert!(message.contains("lock"), "{message}");
+    }
     let message = under_lock(&|| _ = reservation.take().map(|reservation| reservation.insert(7)));
     assert!(message.contains("lock"), "{message}");
+    assert_eq!((cache.stats().loads, cache.stats().failed_loads), (0, 1));
     assert_eq!(cache.get_or_insert_with(1, || 8), 8);
+}
+
+/// Of a load that was begun before, which those who wait get, nobody else waits: he finds what was inserted when his time is
+/// up.
+#[test]
+fn who_has_no_time_left_looks_once_more() {
+    let cache: &Cache<u64, u64> = &Cache::new(10);
+    let reservation = cache.get_or_reserve(1).unwrap_err().detach();
+    std::thread::scope(|scope| {
+        let until = Duration::from_millis(200);
+        let waits = scope.spawn(move || cache.try_get_or_reserve_timeout(1, until).map(Result::ok));
+        std::thread::sleep(Duration::from_millis(50));
+        cache.insert(1, 8).unwrap();
+        assert_eq!(waits.join().unwrap(), Ok(Some(8)));
+    });
+    assert_eq!((reservation.insert(7), cache.get(&1)), (7, Some(8)));
 }
 
 /// Who loads refreshes it; who reserves finds it until it has expired.
