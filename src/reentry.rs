@@ -126,7 +126,7 @@ impl Held {
     fn check(&self, depth: usize, map: usize) {
         assert!(
             self.maps[..depth].iter().all(|other| other.get() != map),
-            "a closure, Eq or Hash that runs under the writer lock of a koel map or cache wrote to, loaded into, \
+            "a closure, Eq, Hash, Clone or ToKey that runs under the writer lock of a koel map or cache wrote to, loaded into, \
              walked over or took stock of the same map or cache"
         );
         assert!(

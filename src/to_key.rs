@@ -105,6 +105,8 @@ pub trait ToKey<K> {
 #[derive(Debug, Hash)]
 pub struct ByToOwned<'q, Q: ?Sized>(pub &'q Q);
 
+// Not told to who has looked up what is equivalent to no key.
+#[diagnostic::do_not_recommend]
 impl<K: ?Sized, Q: ?Sized + Equivalent<K>> Equivalent<K> for ByToOwned<'_, Q> {
     #[inline]
     fn equivalent(&self, key: &K) -> bool {

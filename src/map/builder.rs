@@ -78,9 +78,9 @@ impl<T, S> Builder<T, S> {
         Builder { options: Options::default(), hasher, kind: PhantomData }
     }
 
-    /// Room for `entries` from the start, if they spread evenly; the map grows when it has more. One map in forty that is made
-    /// for a dozen entries grows earlier, and with [small segments](Self::segment_slots) one or the other segment does. Of this
-    /// and [`fixed_capacity`](Self::fixed_capacity) the last that is called counts.
+    /// Room for `entries` from the start, if they spread evenly; the map grows when it has more. One map in thirty that is made
+    /// for a dozen or two entries grows earlier, and with [small segments](Self::segment_slots) one or the other segment does.
+    /// Of this and [`fixed_capacity`](Self::fixed_capacity) the last that is called counts.
     ///
     /// ```
     /// let map: koel::HashMap<u64, u64> = koel::HashMap::builder().capacity(1000).build();
@@ -96,10 +96,10 @@ impl<T, S> Builder<T, S> {
     /// handed back. While several threads insert and remove at the same time, a few fewer may fit.
     ///
     /// The bound is a lower one: up to about 8% more may be accepted, rounded up to buckets of four, as long as there are free
-    /// slots; by small maps more: four where up to three were asked for, twelve or so for ten. And more where keys collide or
-    /// segments are small, as those that find no slot go to a list and leave slots free for others: a map for 1,000 that has
-    /// 500 keys of one hash may take 1,560 in all; one in segments of four slots 1,250, of 64 slots 1,130. If you need an exact
-    /// bound, count for yourself.
+    /// slots; by small maps up to twice as many: four where none, or up to three, were asked for, eight for four, twelve for
+    /// ten. And more where keys collide or segments are small, as those that find no slot go to a list and leave slots free for
+    /// others: a map for 1,000 that has 500 keys of one hash may take 1,560 in all; one in segments of four slots 1,250, of 64
+    /// slots 1,130. If you need an exact bound, count for yourself.
     ///
     /// [`Pinned::checked_insert`](crate::Pinned::checked_insert) and its kin hand back what does not fit (`checked_try_insert`,
     /// `checked_get_or_insert_with`, `checked_update_or_insert` and its kin, `checked_compute`). Everything else that inserts

@@ -66,17 +66,17 @@ use crate::hash::Digest;
 ///
 /// # Memory
 ///
-/// Nine bytes a slot, and key and value for each entry. With [home cells](crate::Builder::home_cells): key and value and a
-/// quarter more for each entry that the map is made for, from the start. A map that has grown is between 44% and 88% full, up
-/// to 90% after `reserve`, if hashes are spread evenly; one that was made for its entries by [`HashMap::with_capacity`], or by
-/// `collect` from an iterator that knows how many they are, about 90%; a `clone` mostly as its original. The map cuts plain
-/// entries from chunks of memory of its own; chunks that have become free, and tables that were grown out of, are kept for
-/// further entries and growth until [`Pinned::shrink_to_fit`]; but where three quarters of the entries' memory, and a megabyte
-/// at least, were free for a second, as after a pin that was held for long, writers give it back, a little with every 31
-/// entries that are freed. A map that was large gives little of it back so, as each segment keeps up to 31 pieces at hand, and
-/// most chunks have one of these: shrink it. Home cells are freed all together, when no entry is left in any. An entry that
-/// replaces another and finds no free cell at its home has other memory, so that once most entries have been replaced, many
-/// have.
+/// Nine bytes a slot, and key and value for each entry; 2 KB for the map itself, wherever that lies. With [home
+/// cells](crate::Builder::home_cells): key and value and a quarter more for each entry that the map is made for, from the
+/// start. A map that has grown is between 44% and 88% full, up to 90% after `reserve`, if hashes are spread evenly; one that
+/// was made for its entries by [`HashMap::with_capacity`], or by `collect` from an iterator that knows how many they are, about
+/// 90%; a `clone` mostly as its original. The map cuts plain entries from chunks of memory of its own; chunks that have become
+/// free, and tables that were grown out of, are kept for further entries and growth until [`Pinned::shrink_to_fit`]; but where
+/// three quarters of the entries' memory, and a megabyte at least, were free for a second, as after a pin that was held for
+/// long, writers give it back, a little with every 31 entries that are freed. A map that was large gives little of it back so,
+/// as each segment keeps up to 31 pieces at hand, and most chunks have one of these: shrink it. Home cells are freed all
+/// together, when no entry is left in any. An entry that replaces another and finds no free cell at its home has other memory,
+/// so that once most entries have been replaced, many have.
 ///
 /// Entries whose keys or values own memory (have a `Drop`, as a `String` does) have an allocation each, of eight bytes more:
 /// made right after that memory, it lies beside it, and a look-up that goes on to a key's text waits once, not twice. Where
@@ -151,7 +151,8 @@ use crate::hash::Digest;
 /// The closures of `compute`, `update`, `get_or_insert_with`, `remove_if` and their kin run while one segment is locked
 /// for writing; so may `Hash` and `Eq`, and, where an entry is changed by reference (`update_ref` and its kin), `Clone` and
 /// [`ToKey`](crate::ToKey) of its key. They may read this map and any other. If they write to the same map, walk over
-/// it or ask for its `stats`, they would wait for themselves: that panics instead; so does a `flush`, as it would run the
+/// it or ask for its `stats`, they would wait for themselves: that panics instead (`get_or_insert`, `try_insert` and their kin,
+/// and a set's `insert`, only look where the key is there, and do not panic then); so does a `flush`, as it would run the
 /// destructors of other entries there. If they write to *another* map or walk over it, its locks are taken inside of this
 /// one's, and it is for you to keep to one order: a closure on map A that does so to B in one thread and a closure on B that
 /// does so to A in another wait for each other for ever. Such a write to B, under A's lock, may also drop what was removed from
@@ -165,7 +166,8 @@ use crate::hash::Digest;
 /// A panic in `Hash`, `Eq`, `Clone` or a closure leaves the map as it was before the operation; but what [`Pinned::retain`] has
 /// refused before is removed, and what [`Pinned::extend`] has inserted stays there. A panic in the `Drop`
 /// of an entry that was removed or replaced is reported by the panic hook and goes no further: such entries are
-/// dropped later, by whichever operation of whichever thread finds that nobody looks at them any more.
+/// dropped later, by whichever operation of whichever thread finds that nobody looks at them any more. Where the map itself is
+/// dropped, all entries are, and the first panic goes on afterwards.
 ///
 /// # Source
 ///
@@ -310,7 +312,8 @@ impl<K, V, S> HashMap<K, V, S> {
     }
 
     /// A view of the map that may move between threads, for instance with a future across an `.await`. It costs
-    /// some tens of nanoseconds more than [`HashMap::pin`].
+    /// some tens of nanoseconds more than [`HashMap::pin`], and writes to memory that threads share, so that many threads that
+    /// do nothing else get in each other's way: where nothing is held across an `.await`, take that.
     ///
     /// The view borrows the map: a thread or task that outlives this function takes an `Arc` of the map along and pins
     /// there.

@@ -69,11 +69,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// ```
     #[inline(always)]
     pub fn checked_try_insert(&self, key: K, value: V) -> Result<Result<V, Occupied<V, V>>, Full<K, V>> {
-        let spot = self.spot(&key);
-        match spot.current() {
-            Some((_, current)) => Ok(Err(Occupied { current, not_inserted: value })),
-            None => self.add_at(spot, key, value).map(Ok),
-        }
+        Ok(match self.find_or_add(key, || value)? {
+            (value, true) => Ok(value),
+            (current, false) => Err(Occupied { current, not_inserted: value }),
+        })
     }
 
     /// The value of a key, after inserting what `make` returns if it was absent, as [`InlineMap::get_or_insert_with`]; or the

@@ -56,7 +56,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         expect_room(self.checked_insert(key, value))
     }
 
-    /// Inserts a value unless the key is there, and returns it.
+    /// Inserts a value unless the key is there, and returns it. A key that is there costs a look-up.
     ///
     /// # Errors
     ///

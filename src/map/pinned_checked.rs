@@ -83,15 +83,12 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     #[expect(clippy::type_complexity, reason = "as is that of `try_insert`, and an error beside it")]
     #[inline(always)]
     pub fn checked_try_insert(&self, key: K, value: V) -> Result<Result<&V, Occupied<&V, V>>, Full<K, V>> {
-        let spot = self.spot(&key);
-        if let Some(found) = spot.found {
-            let current = &self.entry_at(&spot, found).value;
-            // Before there is a result that a panic in the key's drop could leak.
-            drop(spot);
-            drop(key);
-            return Ok(Err(Occupied { current, not_inserted: value }));
-        }
-        self.add_pair(spot, key, value).map(|new| Ok(&new.value))
+        let mut value = Some(value);
+        let found = self.find_or_add(key, || value.take().expect("it is made once"))?;
+        Ok(match (found, value) {
+            ((entry, _), None) => Ok(&entry.value),
+            ((entry, _), Some(not_inserted)) => Err(Occupied { current: &entry.value, not_inserted }),
+        })
     }
 
     /// The value of a key, after inserting what `make` returns if it was absent, as [`Pinned::get_or_insert_with`]; or the key

@@ -38,7 +38,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         expect_room(self.checked_insert(key, value))
     }
 
-    /// Inserts a value unless the key is there, and returns a reference to it.
+    /// Inserts a value unless the key is there, and returns a reference to it. A key that is there costs a look-up.
     ///
     /// # Errors
     ///
@@ -423,7 +423,8 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     /// Sees what a [walk](Pinned::iter) sees, with no lock held: each entry that is present throughout, others at most once.
     /// Those that `keep` refuses are removed up to 31 at a time, also if it panics later; until then they are found, and
     /// counted by [`Pinned::len`]. If an entry has been replaced when it is to be removed, `keep` is asked about the new one,
-    /// and so on: a closure that replaces each that it refuses has no end. About a value that was changed in place, as an
+    /// and so on: a closure that replaces each that it refuses has no end, and one that counts what it refuses may count too
+    /// many. About a value that was changed in place, as an
     /// atomic is, it is not asked again. [`Pinned::remove_if`] asks under the lock, which a `compute` that makes such changes
     /// holds as well. An entry whose key hashes otherwise by now, or does not equal itself, goes as well, but stays if it has
     /// been moved meanwhile or collides with many.

@@ -290,8 +290,8 @@ impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
     ///
     /// # Panics
     ///
-    /// If the set has a fixed capacity and is full, or cannot grow for lack of memory: see [`HashSet::checked_insert`]. And,
-    /// like all that writes, in a closure that runs under the set's lock: see [`HashMap`](HashMap#under-a-lock).
+    /// If the set has a fixed capacity and is full, or cannot grow for lack of memory: see [`HashSet::checked_insert`]. And, if
+    /// the value is new, in a closure that runs under the set's lock: see [`HashMap`](HashMap#under-a-lock).
     ///
     /// ```
     /// let set = koel::HashSet::new();
