@@ -74,11 +74,12 @@ pub enum FilterError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BytesError {
-    /// They end early, or go on after the end.
+    /// They end early, or go on after the end: all of them, or those of a header, segment or table where one is read after the
+    /// other, as in a growing filter, or from a file.
     Length {
         /// How many there should be, as far as is known.
         expected: u64,
-        /// How many there are.
+        /// How many of these there are.
         found: u64,
     },
     /// They do not begin as a filter does.
@@ -99,12 +100,12 @@ pub enum BytesError {
     Hasher,
     /// The checksum of a segment is wrong.
     Checksum {
-        /// Which segment.
+        /// Which segment of its table.
         segment: u32,
     },
     /// The checksum of a segment is right, but its content is none.
     Content {
-        /// Which segment.
+        /// Which segment of its table.
         segment: u32,
     },
     /// Chunks are missing.
@@ -136,6 +137,9 @@ impl From<std::io::Error> for FilterError {
 impl fmt::Display for BytesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            BytesError::Length { expected: 0, found } => {
+                write!(f, "a chunk of {found} bytes after the last one")
+            }
             BytesError::Length { expected, found } => {
                 write!(f, "{found} bytes where {expected} are expected")
             }

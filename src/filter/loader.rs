@@ -206,7 +206,10 @@ impl<S: FilterHasher> ChunkLoader<S> {
     /// # Ok::<(), koel::FilterError>(())
     /// ```
     pub fn load(&mut self, chunk: &[u8]) -> Result<(), FilterError> {
-        check_len(chunk, self.next_len().unwrap_or(0) as u64)?;
+        let Some(expected) = self.next_len() else {
+            return Err(BytesError::Length { expected: 0, found: chunk.len() as u64 }.into());
+        };
+        check_len(chunk, expected as u64)?;
         match self.tables.last_mut() {
             Some(table) if !table.is_complete() => {
                 table.header.read_segment(table.segments.len() as u32, chunk)?;
