@@ -67,18 +67,21 @@ impl<C: Choices> Run<'_, C> {
         let capacity = self.oracle.capacity;
         assert!(weight > capacity, "{weight} of {capacity} was refused");
         assert_eq!(why, Why::TooHeavy { weight, capacity });
-        assert!(self.told.lock().unwrap().is_empty(), "something left for what was refused");
+        // Nothing leaves for it; what has expired may go.
+        self.told(Act::Look, None);
     }
 
     fn inserted(&mut self, key: u64, item: &Item) {
         let (before, evictions) = (self.oracle.weight(), self.oracle.stats.evictions);
         let replaced = self.oracle.held_weight(key);
-        let was_turned_away = self.was_turned_away(key, item);
+        let left = self.left_at_once(key, item);
         self.told(Act::Insert, Some(key));
-        if was_turned_away {
+        if left == Some(Cause::Size) {
             return self.oracle.turned_away(item);
         }
         self.oracle.insert(key, item);
+        self.told.lock().unwrap().extend(left.map(|cause| (key, *item.number, cause)));
+        self.told(Act::Look, None);
         let evicted = self.oracle.stats.evictions > evictions;
         let asked = before - replaced + self.oracle.weight_of(item);
         // Each segment evicts by itself; one alone only for the bound, and no more than it must. Only the adaptive policy may
@@ -92,19 +95,14 @@ impl<C: Choices> Run<'_, C> {
         }
     }
 
-    /// Whether the listener was told of what has just been inserted: of that and not of another value of its key.
-    fn was_turned_away(&mut self, key: u64, item: &Item) -> bool {
+    /// Why what has just been inserted has left at once, if the listener was told of it and not of another value of its key.
+    fn left_at_once(&mut self, key: u64, item: &Item) -> Option<Cause> {
         let mut told = self.told.lock().unwrap();
-        let Some(at) = told.iter().position(|&(other, number, _)| (other, number) == (key, *item.number))
-        else {
-            return false;
-        };
-        assert_eq!(told.remove(at).2, Cause::Size);
-        assert!(
-            self.kind.policy == Policy::Adaptive && self.kind.bound != Bound::Entries,
-            "{key} was turned away"
-        );
-        true
+        let at = told.iter().position(|&(other, number, _)| (other, number) == (key, *item.number))?;
+        let cause = told.remove(at).2;
+        let turns_away = self.kind.policy == Policy::Adaptive && self.kind.bound != Bound::Entries;
+        assert!(cause == Cause::Expired || cause == Cause::Size && turns_away, "{key} left at once: {cause}");
+        Some(cause)
     }
 
     fn cache_has_one_segment(&self) -> bool {
