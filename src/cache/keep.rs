@@ -18,11 +18,34 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         // SAFETY: found after the guard was entered.
         holds(unsafe { Entry::<K, V>::deref(entry) }.pair().1).then_some(entry)
     }
+}
 
-    /// [`Table::keep`], and whether the cache has the value now.
-    // In line: each caller has an `is_stale` of its own.
-    #[inline(always)]
-    pub(super) fn keep_and_tell(
+impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V, S> {
+    fn digest_of(&self, key: &K) -> Digest {
+        self.digest(key)
+    }
+
+    fn look_up(&self, digest: Digest, key: &K) -> Option<V> {
+        let guard = self.enter();
+        self.peek_entry(digest, key, &guard).map(|entry| entry.pair().1.clone())
+    }
+
+    fn look_up_fresh(&self, digest: Digest, key: &K) -> Option<V> {
+        let guard = self.enter();
+        let (entry, now) = self.find_alive(digest, key, &guard)?;
+        // SAFETY: found after the guard was entered.
+        (!self.is_due(entry, now)).then(|| unsafe { Entry::<K, V>::deref(entry) }.pair().1.clone())
+    }
+
+    fn put_off(&self, digest: Digest, key: &K) {
+        let guard = self.enter();
+        let found = self.find_alive(digest, key, &guard).filter(|&(entry, now)| self.is_due(entry, now));
+        if let (Some(time), Some((entry, now))) = (&self.time, found) {
+            self.meta(entry).put_off(now, time.ahead);
+        }
+    }
+
+    fn keep(
         &self,
         digest: Digest,
         key: K,
@@ -76,50 +99,13 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         }
         // Before anybody is told of who has left: who is told may ask for this key, and nobody else waits for him.
         landing.land(&value);
-        let is_kept = left.is_none();
+        let is_put = left.is_none();
         // Before there is an answer: one that is returned leaks if a drop panics, or the listener does.
         drop(left);
         drop(out);
         // Not before, as elsewhere: nobody waits for others' destructors, and they may ask for this key.
         self.free_if_heavy();
-        (value, is_kept)
-    }
-}
-
-impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V, S> {
-    fn digest_of(&self, key: &K) -> Digest {
-        self.digest(key)
-    }
-
-    fn look_up(&self, digest: Digest, key: &K) -> Option<V> {
-        let guard = self.enter();
-        self.peek_entry(digest, key, &guard).map(|entry| entry.pair().1.clone())
-    }
-
-    fn look_up_fresh(&self, digest: Digest, key: &K) -> Option<V> {
-        let guard = self.enter();
-        let (entry, now) = self.find_alive(digest, key, &guard)?;
-        // SAFETY: found after the guard was entered.
-        (!self.is_due(entry, now)).then(|| unsafe { Entry::<K, V>::deref(entry) }.pair().1.clone())
-    }
-
-    fn put_off(&self, digest: Digest, key: &K) {
-        let guard = self.enter();
-        let found = self.find_alive(digest, key, &guard).filter(|&(entry, now)| self.is_due(entry, now));
-        if let (Some(time), Some((entry, now))) = (&self.time, found) {
-            self.meta(entry).put_off(now, time.ahead);
-        }
-    }
-
-    fn keep(
-        &self,
-        digest: Digest,
-        key: K,
-        value: V,
-        landing: Landing<'_, K, V>,
-        is_stale: impl FnMut(&V) -> bool,
-    ) -> V {
-        self.keep_and_tell(digest, key, value, landing, is_stale).0
+        (value, is_put)
     }
 }
 

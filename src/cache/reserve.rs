@@ -10,7 +10,7 @@ use ahash::RandomState;
 use equivalent::Equivalent;
 
 use super::Cache;
-use super::flight::{Flight, Held, Landing, LoadError, Terms, nothing_is_stale, or_panic};
+use super::flight::{Flight, Held, Landing, LoadError, Table, Terms, nothing_is_stale, or_panic};
 use super::load::Hit;
 use super::timer::Timer;
 use crate::hash::Digest;
@@ -439,7 +439,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> DetachedReservation<'_, K, 
         cache.table.directory.assert_not_writing();
         timer.succeed();
         let digest = flight.digest();
-        match cache.keep_and_tell(digest, key, value, Landing::new(flight), nothing_is_stale) {
+        match cache.keep(digest, key, value, Landing::new(flight), nothing_is_stale) {
             (value, true) => Ok(value),
             (value, false) => Err(value),
         }

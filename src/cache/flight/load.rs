@@ -29,10 +29,11 @@ pub(crate) trait Table<K, V> {
     /// Notes that a value that is due could not be refreshed: it is not due again for a while [F8].
     fn put_off(&self, _: Digest, _: &K) {}
 
-    /// Puts a loaded value into the cache with its key, lands the flight with it, unlocked, and returns it, or a clone;
-    /// [`Flights::invalidate`] says when it must not put it, and under which lock it asks. Code of the user's that runs after
-    /// the flight has landed may ask for the key. If the flight [replaces](Landing::replaces) a value, that goes for which
-    /// `is_stale` holds, of which this asks without a lock, and no other.
+    /// Puts a loaded value into the cache with its key, lands the flight with it, unlocked, and returns it, or a clone, and
+    /// whether it has put it (from where it may have left); [`Flights::invalidate`] says when it must not put it, and under
+    /// which lock it asks. Code of the user's that runs after the flight has landed may ask for the key. If the flight
+    /// [replaces](Landing::replaces) a value, that goes for which `is_stale` holds, of which this asks without a lock, and no
+    /// other.
     fn keep(
         &self,
         digest: Digest,
@@ -40,7 +41,7 @@ pub(crate) trait Table<K, V> {
         value: V,
         landing: Landing<'_, K, V>,
         is_stale: impl FnMut(&V) -> bool,
-    ) -> V;
+    ) -> (V, bool);
 }
 
 /// A key that is to be loaded.
@@ -175,7 +176,7 @@ fn load_led<K: Eq + Clone, V: Clone, E>(
         landing.replace();
     }
     match load() {
-        Ok(value) => Ok(table.keep(digest, key, value, landing, is_stale)),
+        Ok(value) => Ok(table.keep(digest, key, value, landing, is_stale).0),
         Err(error) => {
             put_off(table, digest, &key, &landing);
             let refreshes = landing.refreshes();
@@ -221,7 +222,7 @@ async fn load_led_async<K: Eq + Clone, V: Clone, E>(
             let landing = Landing::new(flight);
             // A clone: a future that hands its key on by value has room for it twice.
             let own_key = key.clone();
-            Ok(table.keep(digest, own_key, value, landing, is_stale))
+            Ok(table.keep(digest, own_key, value, landing, is_stale).0)
         }
         Err(error) => {
             let landing = Landing::new(flight);

@@ -329,7 +329,7 @@ fn keep<K: Eq, V>(
     for (key, value) in pairs {
         // Else it was not asked for, or came before.
         if let Some((landing, missed)) = awaited.take(table, &key) {
-            missed.value = Some(table.keep(missed.digest, key, value, landing, load::nothing_is_stale));
+            missed.value = Some(table.keep(missed.digest, key, value, landing, load::nothing_is_stale).0);
         }
     }
     for led in awaited.led.iter_mut().flatten() {

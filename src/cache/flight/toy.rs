@@ -238,7 +238,7 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
                 let loaded = load();
                 drop(held);
                 let keep =
-                    |value| self.keep(digest, key.clone(), value, Landing::new(flight), nothing_is_stale);
+                    |value| self.keep(digest, key.clone(), value, Landing::new(flight), nothing_is_stale).0;
                 Ok(loaded.map(keep))
             }
         }
@@ -360,7 +360,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Table<K, V> for LoadOnce<K, V> {
         value: V,
         mut landing: Landing<'_, K, V>,
         mut is_stale: impl FnMut(&V) -> bool,
-    ) -> V {
+    ) -> (V, bool) {
         let refuses = *self.refuses.lock();
         let mut map = self.map.lock();
         // Under the lock, as no cache does that is used.
@@ -369,12 +369,14 @@ impl<K: Hash + Eq + Clone, V: Clone> Table<K, V> for LoadOnce<K, V> {
             false => landing.refreshes() && kept.is_due,
         };
         let may_keep = !refuses && map.get(&key).is_none_or(&mut goes);
+        let mut is_put = false;
         if may_keep && landing.may_put() {
             map.insert(key, Kept::fresh(value.clone()));
             landing.has_put();
+            is_put = true;
         }
         drop(map);
         landing.land(&value);
-        value
+        (value, is_put)
     }
 }

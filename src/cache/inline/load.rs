@@ -275,7 +275,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Table<K, V> for InlineCache<K, 
         value: V,
         mut landing: Landing<'_, K, V>,
         mut is_stale: impl FnMut(&V) -> bool,
-    ) -> V {
+    ) -> (V, bool) {
         let stale =
             if landing.replaces() { self.peek_of(digest, &key).filter(|old| is_stale(old)) } else { None };
         let mut at = self.at(digest, &key);
@@ -284,13 +284,14 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Table<K, V> for InlineCache<K, 
             let old = &at.writing.locked.item(found).1;
             stale.as_ref().is_none_or(|stale| bytes_of(stale) != bytes_of(old))
         });
-        if !is_there && landing.may_put() {
+        let puts = !is_there && landing.may_put();
+        if puts {
             self.put_at(&mut at, key, value);
             landing.has_put();
         }
         drop(at);
         landing.land(&value);
-        value
+        (value, puts)
     }
 }
 
