@@ -1,7 +1,7 @@
 //! Which load waits for which, among loads whose loaders wait for other keys: a graph that never has a cycle [F6].
 //!
-//! One for the process, for loaders of one cache ask another. Only loaders that wait for what *another* thread or task
-//! loads come here; a caller who is no loader waits for others, and nobody for it.
+//! One for the process, for loaders of one cache ask another. Only loaders, and who has reserved a key, come here, if
+//! they wait for what *another* thread or task loads; any other caller waits for others, and nobody for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ global! {
 }
 
 global! {
-    /// How many edges there are; stored under the lock of `WAITS`.
+    /// How many edges there are, so that who reserves keys and waits for none takes no lock of the whole process.
     static EDGES: AtomicUsize = AtomicUsize::new(0);
 }
 
@@ -49,7 +49,8 @@ pub(super) fn for_flight(from: Vec<FlightId>, to: FlightId) -> Option<Edge> {
 /// Of this load nobody is to be told any more for what it waits, though a wait be begun. By the thread on which it ran: what it
 /// waits for was noted there.
 pub(super) fn forget(from: FlightId) {
-    // Relaxed: of what this thread has noted itself.
+    // Relaxed: its partner is this thread's own store in `counted`, as edges from this load were noted here; none older is
+    // read.
     if EDGES.load(Ordering::Relaxed) == 0 {
         return;
     }
@@ -63,6 +64,7 @@ pub(super) fn forget(from: FlightId) {
 
 impl Waits {
     fn counted(&self) {
+        // Relaxed: under the lock, so in the order of the changes; read by `forget`.
         EDGES.store(self.edges.len(), Ordering::Relaxed);
     }
 
