@@ -78,9 +78,9 @@ impl<T, S> Builder<T, S> {
         Builder { options: Options::default(), hasher, kind: PhantomData }
     }
 
-    /// Room for `entries` from the start, if they spread evenly; the map grows when it has more. One map in thirty that is made
-    /// for a dozen or two entries grows earlier, and with [small segments](Self::segment_slots) one or the other segment does.
-    /// Of this and [`fixed_capacity`](Self::fixed_capacity) the last that is called counts.
+    /// Room for `entries` from the start, if they spread evenly; the map grows when it has more. Of maps that are made for
+    /// twenty entries or fewer up to one in 27 grows earlier, and with [small segments](Self::segment_slots) one or the other
+    /// segment does. Of this and [`fixed_capacity`](Self::fixed_capacity) the last that is called counts.
     ///
     /// ```
     /// let map: koel::HashMap<u64, u64> = koel::HashMap::builder().capacity(1000).build();

@@ -424,10 +424,9 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     /// Those that `keep` refuses are removed up to 31 at a time, also if it panics later; until then they are found, and
     /// counted by [`Pinned::len`]. If an entry has been replaced when it is to be removed, `keep` is asked about the new one,
     /// and so on: a closure that replaces each that it refuses has no end, and one that counts what it refuses may count too
-    /// many. About a value that was changed in place, as an
-    /// atomic is, it is not asked again. [`Pinned::remove_if`] asks under the lock, which a `compute` that makes such changes
-    /// holds as well. An entry whose key hashes otherwise by now, or does not equal itself, goes as well, but stays if it has
-    /// been moved meanwhile or collides with many.
+    /// many. About a value that was changed in place, as an atomic is, it is not asked again. [`Pinned::remove_if`] asks under
+    /// the lock, which a `compute` that makes such changes holds as well. An entry whose key hashes otherwise by now, or does
+    /// not equal itself, goes as well, but stays if it has been moved meanwhile or collides with many.
     ///
     /// # Panics
     ///
