@@ -21,35 +21,35 @@ use crate::engine::{CapacityError, Shape};
 use crate::entries::{Entry, Table};
 use crate::sync::SCHEDULED;
 
-/// Entries that are worth a lock of their own: of fewer in a segment, its share of the capacity and the part of the hot
-/// entries that it happens to have differ too much.
+/// Entries that are worth a lock of their own. With fewer in a segment, segments differ too much in their share of the capacity
+/// and in the part of the hot entries that they happen to have.
 const ENTRIES_A_SEGMENT: usize = if SCHEDULED { 1 } else { 1024 };
-/// The same by weight, where nothing is known of the number of entries.
+/// The same by weight, for when the number of entries is not known.
 const WEIGHT_A_SEGMENT: u64 = 1 << 16;
-/// Entries in each segment that a cache by weight is made for, unless it is told: its tables grow.
+/// The number of entries for which each segment of a cache by weight is made, unless it is estimated: its tables grow.
 const FIRST_ENTRIES: usize = 64;
 
-/// Enough that threads seldom meet at a lock.
+/// Enough segments that threads seldom meet at a lock.
 fn most_segments() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     (4 * cores).next_power_of_two().min(256)
 }
 
-/// How many segments a cache of so many entries has.
+/// How many segments a cache of this many entries has.
 pub(super) fn segments_for(entries: usize) -> u32 {
     segments_of((entries / ENTRIES_A_SEGMENT) as u64, most_segments)
 }
 
-/// A segment for each part that is worth one, and no more than `most` says, which is not asked about a single one: the system
-/// reads files to answer.
+/// One segment for each part that is worth one, and no more than `most` returns. `most` is not called for a single part: the
+/// system reads files to answer.
 fn segments_of(parts: u64, most: impl FnOnce() -> usize) -> u32 {
     if parts <= 1 { 1 } else { parts.min(most() as u64) as u32 }
 }
 
-/// The options of a [`Cache`]: from [`Cache::builder`].
+/// The options of a [`Cache`], from [`Cache::builder`].
 ///
-/// Either [`max_entries`](Self::max_entries) or [`max_weight`](Self::max_weight) must be said. Where closures look into keys
-/// and values, say first of what types these are: `Cache::<K, V>::builder()`, or in the closures' arguments.
+/// Either [`max_entries`](Self::max_entries) or [`max_weight`](Self::max_weight) must be set. Where closures look into keys and
+/// values, name the types of these first: in `Cache::<K, V>::builder()`, or in the closures' arguments.
 ///
 /// ```
 /// use std::time::Duration;
@@ -100,19 +100,20 @@ impl<K, V> CacheBuilder<K, V> {
 }
 
 impl<K, V, S> CacheBuilder<K, V, S> {
-    /// At most so many entries; with 0, nothing is kept, and [`Cache::insert`] hands back what it is given.
+    /// Bounds the number of entries. With 0 nothing is kept, and [`Cache::insert`] hands back what it is given.
     ///
-    /// A cache of more than some thousand entries is divided into segments, and each evicts when its own share is full. So it
-    /// may end up slightly below the bound: of 10,000 keys a cache for as many keeps some 9,900. A segment has room for some
-    /// 2^25 entries at most, and how many there are depends on the processors: [`CacheBuilder::try_build`] names the limit.
+    /// A cache of more than a few thousand entries is divided into segments, and each segment evicts when its own share is
+    /// full. So the cache may end up slightly below the bound: of 10,000 keys, a cache for as many keeps about 9,900. A segment
+    /// has room for about 2^25 entries at most, and the number of segments depends on the processors:
+    /// [`CacheBuilder::try_build`] names the limit.
     ///
-    /// Its tables are made for all of them at once, some 12 bytes each. Where the bound is hardly ever reached take
+    /// The tables are made for all entries at once, with about 12 bytes each. Where the bound is hardly ever reached, use
     /// [`max_weight`](Self::max_weight) without a weigher, which grows as it fills.
     ///
     /// ```
     /// let off: koel::Cache<u32, u32> = koel::Cache::builder().max_entries(0).build();
     /// assert!(off.insert(1, 10).is_err());
-    /// assert_eq!(off.get_or_insert_with(1, || 10), 10); // each time anew
+    /// assert_eq!(off.get_or_insert_with(1, || 10), 10); // loaded anew each time
     /// assert!(off.is_empty());
     /// ```
     #[doc(alias = "max_capacity")]
@@ -121,9 +122,9 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
-    /// Entries that weigh at most so much together, in the weigher's unit. Without a weigher each weighs 1: so `u64::MAX` is no
-    /// bound, for a cache whose entries only expire. It is made small and grows, unless
-    /// [`estimated_entries`](Self::estimated_entries) are said.
+    /// Bounds the weight of all entries together, in the weigher's unit. Without a weigher each entry weighs 1, so `u64::MAX`
+    /// is no bound, for a cache whose entries only expire. The cache is made small and grows, unless
+    /// [`estimated_entries`](Self::estimated_entries) is set.
     ///
     /// ```
     /// let cache = koel::Cache::builder()
@@ -139,11 +140,12 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
-    /// What an entry weighs; 0 counts as 1. Asked once, before it is inserted, and with no lock held, but by `compute`
-    /// and `update`, whose entries are made under one. A value that changes where it is, behind a `Mutex`, keeps its weight:
-    /// [`update`](Cache::update) by `Arc::clone` weighs it again.
+    /// Sets the function for the weight of an entry; 0 counts as 1. It is called once, before the entry is inserted, and with
+    /// no lock held, except by `compute` and `update`, whose entries are made under a lock. A value that changes in place,
+    /// behind a `Mutex`, keeps its weight: [`update`](Cache::update) by `Arc::clone` weighs it again.
     ///
-    /// Best in bytes: what has left is freed soon if it weighs an eighth of the bound, but not before that is 65,536.
+    /// The weight is best given in bytes: entries that have left are freed soon if they weigh an eighth of the bound, but not
+    /// before that is 65,536.
     ///
     /// ```
     /// let cache: koel::Cache<u32, String> = koel::Cache::builder()
@@ -161,11 +163,11 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
-    /// How many entries a cache by weight will have, more or less: it is made for so many, and divided for so many. Without
-    /// this it is made small and grows as it fills; and it has a segment for each 64 Ki of weight, though not more than four to
-    /// eight for each core. Say it where entries are heavier than a few thousandths of the cache: of few entries in many
-    /// segments those leave that should not, and hits may be a quarter less. A cache by entries is made for all of them, and
-    /// does not ask.
+    /// Sets roughly how many entries a cache by weight will have: it is made for that many, and divided into segments for that
+    /// many. Without this option the cache is made small and grows as it fills, and has one segment for each 64 Ki of weight,
+    /// but at most four to eight per core. Set it where entries are heavier than a few thousandths of the cache: where few
+    /// entries are spread over many segments, the wrong ones are evicted, and hits may be a quarter fewer. A cache by entries
+    /// is made for all of them and ignores this option.
     ///
     /// ```
     /// // A gigabyte of pictures of about a megabyte.
@@ -182,7 +184,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
-    /// How to choose what is evicted: [`Policy::Adaptive`], unless it is said.
+    /// Sets the policy of eviction; [`Policy::Adaptive`] without this.
     ///
     /// ```
     /// use koel::{Cache, Policy};
@@ -196,9 +198,9 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
-    /// Entries are not returned any more when so much time has passed since they were inserted. They leave the cache, and the
-    /// [removal listener](Self::on_removal) is told, some time later: by a look-up that finds one, by insertions, or by
-    /// [`Cache::purge`].
+    /// Sets the time after which an entry is not returned any more, counted from its insertion. Expired entries leave the
+    /// cache, and the [removal listener](Self::on_removal) is told, some time later: by a look-up that finds one, by
+    /// insertions, or by [`Cache::purge`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -217,8 +219,8 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
-    /// Entries are not returned any more when so much time has passed since they were inserted or last hit. Hits within a
-    /// millisecond (of a duration below 64 ms: within a 64th of it) may count as the first of them.
+    /// Sets the time after which an entry is not returned any more, counted from its insertion or last hit. Hits within a
+    /// millisecond (for a duration below 64 ms: within a 64th of it) may count as the first of them.
     ///
     /// ```
     /// use std::time::Duration;
@@ -239,8 +241,8 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
-    /// How long an entry may be returned; `None`: as the other options say. Asked when the weigher is. Where several
-    /// options limit an entry's time, the first to end does.
+    /// Sets a function for how long a single entry may be returned; `None` means as the other options say. It is called when
+    /// the weigher is. Where several options limit an entry's time, the one that ends first counts.
     ///
     /// ```
     /// use std::time::Duration;
@@ -259,9 +261,9 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
-    /// How long an entry may be returned after it was inserted or last hit, as [`time_to_idle`](Self::time_to_idle) says it for
-    /// all; `None`: as the other options say. Asked when the weigher is, and not when the entry is hit. Of both, the shorter
-    /// counts.
+    /// Sets a function for how long a single entry may be returned after its insertion or last hit, as
+    /// [`time_to_idle`](Self::time_to_idle) does for all entries; `None` means as the other options say. It is called when the
+    /// weigher is, and not when the entry is hit. Where both options are set, the shorter time counts.
     ///
     /// ```
     /// use std::time::Duration;
@@ -291,29 +293,31 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
-    /// Values are loaded anew before they expire, while others still get the old ones. Each method that loads what is missed,
-    /// such as [`get_or_insert_with`](Cache::get_or_insert_with), also loads when it finds an entry that has no more than so
-    /// much time left until its deadline, unless somebody is loading it: with no lock held, and what the loader returns takes
-    /// the entry's place. All others who find the entry meanwhile get the old value and do not wait; who comes when it has
-    /// expired waits, as for any load.
+    /// Has values loaded anew before they expire, while other callers still get the old ones. Each method that loads missing
+    /// values, such as [`get_or_insert_with`](Cache::get_or_insert_with), also loads when it finds an entry that has no more
+    /// than this time left until its deadline, unless another caller is loading it. The loader runs with no lock held, and what
+    /// it returns takes the entry's place. All others that find the entry meanwhile get the old value and do not wait; callers
+    /// that arrive after it has expired wait, as for any load.
     ///
-    /// No thread is started: the caller waits for its own loader. Where nobody is to wait let a task or thread make the call,
-    /// as soon as [`Cache::needs_refresh`] says so. And where calls are limited in time, put the limit around what the loader
-    /// does, not around the call, or the old value is lost with that. Methods that load nothing, such as [`get`](Cache::get),
-    /// never refresh; nor do those that [reserve](Cache::get_or_reserve), and what is called under the cache's lock.
+    /// No thread is started: the caller waits for its own loader. Where no caller is to wait, let a task or thread make the
+    /// call as soon as [`Cache::needs_refresh`] says so. Where calls have a time limit, put the limit around the work of the
+    /// loader, not around the call: otherwise the old value is lost with the call. Methods that load nothing, such as
+    /// [`get`](Cache::get), never refresh; nor do those that [reserve](Cache::get_or_reserve), nor calls under the cache's
+    /// lock.
     ///
-    /// If the loader fails, or what it returns is too heavy, the old value stays, and is due again when half of the time is
+    /// If the loader fails, or the value it returns is too heavy, the old value stays. It is due again when half of the time is
     /// left, then a quarter, and so on, fifteen times in all, and never soon after a failure: so a source that fails is not
-    /// asked all the time. The loader's caller gets the old value if that has not expired or been taken out by then; else the
-    /// error. A panic is its caller's, and one whose future is dropped has done nothing: the next to come loads. What is
-    /// written to the key meanwhile is not replaced, as in any load.
+    /// asked all the time. The loader's caller gets the old value if that has not expired or been taken out by then, else the
+    /// error. A panic goes to the loader's own caller, and a call whose future is dropped has done nothing: the next caller
+    /// loads. A value that is written to the key meanwhile is not replaced, as in any load.
     ///
     /// The deadline is that of [`time_to_live`](Self::time_to_live) and [`expiry`](Self::expiry). An entry whose whole life is
-    /// no longer than `ahead` is never refreshed; so a failure that is kept for a short time is not asked for again before it
-    /// expires. To be idle is no deadline: what nobody asks for is not refreshed, and goes. Deadlines are up to 15 ns early.
+    /// no longer than `ahead` is never refreshed; so a failure that is kept as a value for a short time is not loaded again
+    /// before it expires. The time to idle is not a deadline: an entry that nobody asks for is not refreshed, and expires.
+    /// Deadlines are up to 15 ns early.
     ///
-    /// A hit of a method that loads reads the clock once more, and takes a lock for a moment while the value is being loaded
-    /// anew. Without this option, and with 0, nothing is refreshed. It must be less than the time to live.
+    /// With this option, a hit of a method that loads reads the clock once more, and takes a lock for a moment while the value
+    /// is being loaded anew. Without it, and with 0, nothing is refreshed. It must be less than the time to live.
     ///
     /// ```
     /// use std::time::Duration;
@@ -329,14 +333,14 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     ///
     /// clock.advance(Duration::from_secs(50));
     /// let new = prices.get_or_insert_with("koel", || {
-    ///     assert_eq!(prices.get_or_insert_with("koel", || unreachable!()), 7); // another thread, say
+    ///     assert_eq!(prices.get_or_insert_with("koel", || unreachable!()), 7); // another thread, for example
     ///     8
     /// });
     /// assert_eq!(new, 8);
     ///
     /// clock.advance(Duration::from_secs(50));
     /// let old = prices.try_get_or_insert_with("koel", || Err("the market is closed"));
-    /// assert_eq!(old, Ok(8)); // for ten seconds more; tried again when five are left
+    /// assert_eq!(old, Ok(8)); // for ten more seconds; tried again when five are left
     /// assert_eq!(prices.get_or_insert_with("koel", || unreachable!()), 8);
     /// ```
     #[doc(alias = "refreshAfterWrite")]
@@ -345,17 +349,17 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
-    /// The clock that entries expire by; without this, the system's monotonic one. See [`CoarseClock`](crate::CoarseClock) for
-    /// one that makes hits cheaper.
+    /// Sets the clock that entries expire by; without this, the system's monotonic one. [`CoarseClock`](crate::CoarseClock)
+    /// makes hits cheaper.
     ///
-    /// On Linux both stand still while the machine is suspended, so that entries live longer by that; on some other systems
-    /// they go on. Where a value ends at a time of day, as a token does, give a clock that reads `CLOCK_BOOTTIME`. The time of
-    /// day itself will not do, as it may be set back.
+    /// On Linux both clocks stand still while the machine is suspended, so that entries live longer by that time; on some other
+    /// systems they go on. Where a value ends at a time of day, as a token does, pass a clock that reads `CLOCK_BOOTTIME`. The
+    /// time of day itself will not do, because it may be set back.
     ///
     /// ```
     /// use std::time::Duration;
     ///
-    /// // In a test no time need pass.
+    /// // In a test no time needs to pass.
     /// let clock = koel::ManualClock::new();
     /// let cache: koel::Cache<&str, u32> =
     ///     koel::Cache::builder().max_entries(10).time_to_live(Duration::from_secs(3600)).clock(clock.clone()).build();
@@ -368,29 +372,31 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
-    /// Whom to tell of each entry that has left the cache: once, with the cause, after the entry cannot be found any more, by
-    /// the thread that took it out, with none of the cache's locks held. What is in the cache when that is dropped has not left
-    /// it: [`Cache::clear`] comes before, if it is to be told of all. If it panics, it is told of the other entries that left
-    /// with this one, and then the panic goes on in the operation that took them out.
+    /// Sets a listener that is told of each entry that has left the cache: once, with the cause, after the entry cannot be
+    /// found any more, by the thread that took it out, with none of the cache's locks held. Entries that are in the cache when
+    /// it is dropped have not left it: call [`Cache::clear`] before, if the listener is to be told of all. If the listener
+    /// panics, it is still told of the other entries that left with this one, and then the panic goes on in the operation that
+    /// took them out.
     ///
-    /// It has references, as others may be reading the entry. What a value owns, as a buffer that goes back to a pool, is given
-    /// back by the value's `Drop`, when nobody reads it any more, or a little later: see [`Cache::flush`].
+    /// The listener gets references, because others may be reading the entry. A resource that a value owns, such as a buffer
+    /// that goes back to a pool, is given back by the value's `Drop`, when nobody reads the value any more, or a little later:
+    /// see [`Cache::flush`].
     ///
-    /// As no lock is held, others may put the key in again before it is told; and where two threads take two values of one key
-    /// out, it may be told of the later one first. So one that keeps an index beside the cache takes out of it the value that
-    /// has left, and not whatever the index has for the key by then.
+    /// As no lock is held, other threads may insert the key again before the listener is told; and where two threads take out
+    /// two values of one key, it may be told of the later one first. So a listener that maintains an index next to the cache
+    /// takes out of the index the value that has left, and not whatever the index has for the key by then.
     ///
-    /// What has expired leaves some time after its deadline: by a look-up that finds it, by insertions, or by [`Cache::purge`],
+    /// An expired entry leaves some time after its deadline: by a look-up that finds it, by insertions, or by [`Cache::purge`],
     /// which a thread or task of yours may call now and then.
     ///
-    /// Whoever sent the entry away waits for the listener, and who waits for him, as for other keys of a load of many. So it
-    /// must not ask for a lock that he has: `cache.insert(key, files.write().unwrap().create())` has it until `insert` ends.
-    /// While it is told of an expired entry by the look-up that found that, or by somebody who has a view or is in
-    /// [`Cache::retain`], nothing that has left the cache meanwhile is freed: so what takes long, such as writing to a disk, is
-    /// sent through a channel that does not block.
+    /// The caller that sent the entry away waits for the listener, and so does whoever waits for that caller, as for other keys
+    /// of a batch load. So the listener must not ask for a lock that the caller holds: `cache.insert(key,
+    /// files.write().unwrap().create())` holds one until `insert` ends. While the listener is told of an expired entry by the
+    /// look-up that found it, or by a caller that has a view or is in [`Cache::retain`], no entry that has left the cache
+    /// meanwhile is freed: so send slow work, such as writing to a disk, through a channel that does not block.
     ///
-    /// It may use the cache; but what it inserts into a full one evicts, of which it is told in turn, and so on: to insert at
-    /// each call ends the process, as the stack overflows.
+    /// The listener may use the cache. But inserting into a full cache evicts, the listener is told of that in turn, and so on:
+    /// a listener that inserts at each call ends the process, because the stack overflows.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -398,7 +404,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// use koel::{Cache, Cause};
     ///
     /// let (sender, gone) = mpsc::channel();
-    /// // Nobody may listen any more: a panic here would be the panic of who sends the entry away.
+    /// // The receiver may be gone: a panic here would be the panic of the caller that sends the entry away.
     /// let tell = move |key: &u32, value: &u32, cause| drop(sender.send((*key, *value, cause)));
     /// let cache = Cache::builder().max_entries(10).on_removal(tell).build();
     /// cache.insert(1, 10).unwrap();
@@ -413,8 +419,8 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         self
     }
 
-    /// The hash function, ahash without this. It must be seeded with a secret where users choose the cache's keys. Of keys that
-    /// share all 64 bits the cache keeps eight at most, as they have eight slots.
+    /// Sets the hash function; ahash without this. It must be seeded with a secret where users choose the cache's keys. Of keys
+    /// that share all 64 bits of the hash, the cache keeps eight at most, because they have eight slots.
     ///
     /// ```
     /// use koel::Cache;
@@ -442,7 +448,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         }
     }
 
-    /// Segments, and entries to make each of them for.
+    /// The number of segments, and of the entries that each of them is made for.
     fn division(&self, capacity: u64) -> (u32, usize) {
         match (self.max_entries, self.estimated_entries) {
             (Some(entries), _) | (None, Some(entries)) => {
@@ -460,7 +466,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     ///
     /// # Panics
     ///
-    /// Where [`CacheBuilder::try_build`] returns an error, with its message.
+    /// If [`CacheBuilder::try_build`] would return an error, with its message.
     #[track_caller]
     pub fn build(self) -> Cache<K, V, S>
     where
@@ -477,9 +483,9 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     ///
     /// # Errors
     ///
-    /// If there is no bound, or two; a weigher, though the bound is on entries; a clock, though entries do not expire; values
-    /// that are refreshed ahead of a deadline, though entries have none, or as soon as they are there; or a capacity beyond the
-    /// limit or the memory there is.
+    /// If there is no bound, or two; if there is a weigher, though the bound is on entries; a clock, though entries do not
+    /// expire; values that are refreshed ahead of a deadline, though entries have none, or would be due as soon as they are
+    /// inserted; or if the capacity is beyond the limit or the available memory.
     ///
     /// ```
     /// use koel::{Cache, CacheError};
@@ -515,7 +521,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
             }
         }
         let (segments, share) = self.division(capacity);
-        // What was said, not what that comes to in segments.
+        // The number that the user gave, not what it comes to in segments.
         let said = self.max_entries.or(self.estimated_entries);
         let refused = |error: CapacityError| CacheError::Capacity(error.of(said.unwrap_or(error.requested)));
         let shape = Shape::for_cache(segments, share).map_err(refused)?;

@@ -1,4 +1,4 @@
-//! [`Cache`]: making one, reading, looking at it as a whole. Writing is in `write`.
+//! [`Cache`]: construction, reads, and operations on the cache as a whole. Writes are in `write`.
 
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -24,45 +24,46 @@ use crate::hash::Digest;
 use crate::reclaim::{Guard, LocalGuard};
 use crate::reentry;
 
-/// Less weight than this that waits to be freed is never too much: it is taken for bytes, and to ask the collector more often
-/// would be dear.
+/// Weight below this that waits to be freed never counts as too much: the weight is taken for bytes, and asking the collector
+/// more often would be expensive.
 const LIGHT: u64 = 1 << 16;
 
-/// What an entry weighs.
+/// The user's function for the weight of an entry.
 pub(super) type Weigher<K, V> = Box<dyn Fn(&K, &V) -> u64 + Send + Sync>;
 
 /// What slots hold, and what is kept under each segment's lock.
 pub(super) type CacheSlots = Slots<Share>;
 
-/// A bounded concurrent cache: what does not fit evicts what is least likely to be asked for again.
+/// A bounded concurrent cache: when it is full, it evicts the entries that are least likely to be asked for again.
 ///
 /// * The bound, of entries or of weight, holds at every moment that a reader can see.
-/// * A hit takes no lock; it sets a bit beside the entry's tag, and on an entry that is hit often writes nothing that another
-///   thread reads, but where entries have a time to idle: it notes the time then, once in a millisecond, or in a 64th of that,
-///   at most. A miss that inserts locks one segment, evicts there, and puts the entry in. A segment is for a thousand entries
-///   or two, or for more: there are no more of them than four to eight for each core, and 256.
-/// * No thread is ever started: what has expired goes when it is looked up, and a few buckets at a time when others are
-///   inserted; [`Cache::purge`] does it at once.
-/// * About 24 bytes an entry beside key and value, eight more and what the allocator adds where these own memory. A weigher
-///   takes eight more, times take eight, a time without a hit eight more, or sixteen if each entry has its own. A cache by
-///   weight, which grows as it fills, takes up to twice as much, and a small one more: 30 bytes from some five thousand entries
-///   on, 50 at a thousand, and 10 to 15 KB with one.
-/// * What has left is dropped a little later, by further calls of any kind, look-ups and the ends of views among them, on any
-///   thread, or by [`Cache::flush`]: [how much may wait, and what a `Drop` must not
+/// * A hit takes no lock. It sets a bit next to the entry's tag, and on an entry that is hit often it writes nothing that
+///   another thread reads. The exception is a cache whose entries have a time to idle: there a hit also notes the time, at most
+///   once per millisecond, or per 64th of the time to idle if that is shorter. A miss that inserts locks one segment, evicts
+///   there, and puts the entry in. A segment is for one or two thousand entries, or for more: there are at most four to eight
+///   segments per core, and at most 256.
+/// * No thread is ever started. An expired entry is removed when it is looked up, and a few buckets at a time when others are
+///   inserted; [`Cache::purge`] removes all of them at once.
+/// * An entry takes about 24 bytes in addition to key and value; where these own memory, eight more and what the allocator
+///   adds. A weigher takes eight more, expiry times take eight, a time to idle eight more, or sixteen if each entry has its
+///   own. A cache bounded by weight, which grows as it fills, takes up to twice as much, and a small one even more: 30 bytes
+///   from about five thousand entries on, 50 at a thousand, and 10 to 15 KB with one.
+/// * Entries that have left the cache are dropped a little later: by further calls of any kind on any thread, including
+///   look-ups and the ends of views, or by [`Cache::flush`]. See [how much may wait, and what a `Drop` must not
 ///   do](crate::HashMap#when-values-are-dropped). However much `clear`, `retain` or `set_capacity` have taken out on another
-///   thread, a call drops some hundred of them, unless it flushes, or was in the way of a flush. With a weigher a write flushes
-///   where too much waits: it may be an eighth of the bound, or 65,536 if that is more, and for each thread a sixteenth of that
-///   besides, and what its last call has sent away, which may be much where one heavy entry takes the place of many; writes
-///   under some map's lock do not count, and while the system has stopped a thread in the midst of a call more may wait. Where
-///   values are large, give it a weigher: of caches for a hundred values of a mebibyte eight threads on two busy processors had
-///   up to 250 alive with one, and 700 without.
+///   thread, one call drops about a hundred entries, unless it flushes or was in the way of a flush. With a weigher, a write
+///   flushes when too much is waiting. What waits may then be an eighth of the bound, or 65,536 if that is more; for each
+///   thread, a sixteenth of that in addition; and what the thread's last call has sent away, which may be much where one heavy
+///   entry takes the place of many. Writes under a map's lock do not flush, and more may wait while the system has stopped a
+///   thread in the middle of a call. Where values are large, give the cache a weigher: in caches for a hundred values of one
+///   mebibyte, eight threads on two busy processors had up to 250 values alive with a weigher, and 700 without.
 ///
-/// From MemC3 (Fan, Andersen and Kaminsky, NSDI 2013): the table, and its CLOCK with the recency beside the tag
-/// (section 3.4), which is [`Policy::Clock`]. The default policy is [`Policy::Adaptive`]; [`Policy::Local`] reads
-/// through 1.1 to 1.4 times as fast and takes 10 bytes less an entry, for some points of the hit ratio.
+/// The table is from MemC3 (Fan, Andersen and Kaminsky, NSDI 2013), and so is its CLOCK with the recency next to the tag
+/// (section 3.4), which is [`Policy::Clock`]. The default policy is [`Policy::Adaptive`]. [`Policy::Local`] reads through 1.1
+/// to 1.4 times as fast and takes 10 bytes less per entry, at the cost of some points of the hit ratio.
 ///
-/// Pick something else for plain data of a few words ([`InlineCache`](crate::InlineCache) reads through 1.2 to 1.5 times as
-/// fast), and for a map that may not lose entries ([`HashMap`](crate::HashMap)).
+/// Use something else for plain data of a few words ([`InlineCache`](crate::InlineCache) reads through 1.2 to 1.5 times as
+/// fast), and for a map that must not lose entries ([`HashMap`](crate::HashMap)).
 ///
 /// ```
 /// let cache: koel::Cache<String, Vec<u8>> = koel::Cache::builder()
@@ -74,37 +75,39 @@ pub(super) type CacheSlots = Slots<Share>;
 /// assert_eq!(cache.weight(), 1005);
 /// ```
 ///
-/// Threads and tasks share it by reference, or in an `Arc`: there is no `clone`.
+/// Threads and tasks share a cache by reference or in an `Arc`: there is no `clone`.
 ///
 /// # Loading
 ///
-/// | calls that load | whose loader may fail | and all who wait get its error | and wait for so long at most |
+/// | calls that load | with a loader that may fail | whose error goes to all waiters | with a limit on the wait |
 /// | --- | --- | --- | --- |
 /// | `get_or_insert_with` | `try_get_or_insert_with` | `.._shared` | `.._timeout`, `.._shared_timeout` |
-/// | for tasks `get_or_insert_async` | `try_get_or_insert_async` | `.._shared` | |
+/// | for tasks: `get_or_insert_async` | `try_get_or_insert_async` | `.._shared` | |
 /// | `get_many_or_insert_with` | `try_get_many_or_insert_with` | `.._shared` | `.._shared_timeout` |
-/// | for tasks `get_many_or_insert_async` | `try_get_many_or_insert_async` | `.._shared` | |
+/// | for tasks: `get_many_or_insert_async` | `try_get_many_or_insert_async` | `.._shared` | |
 ///
-/// Those for one key take it by reference with `_ref` at the end; or, but for those with a time, they ask with `_if` at the end
-/// whether a value that is there is stale. Without a closure, [`Cache::get_or_reserve`] hands out the right to load a key.
+/// The methods for one key also exist with `_ref` at the end of the name: these take the key by reference. Except those with a
+/// timeout, they also exist with `_if` at the end: these ask whether a value that is there is stale. Without a closure,
+/// [`Cache::get_or_reserve`] hands out the right to load a key.
 ///
-/// | what is done while a key is being loaded | who waits for it gets | who asks afterwards | what was loaded |
+/// | what happens while a key is being loaded | a caller that waits gets | a caller that asks afterwards | the loaded value |
 /// | --- | --- | --- | --- |
-/// | it is inserted or updated | what was loaded | finds what was inserted | is not kept |
-/// | it is removed, or `clear` or `forget_loads` called | what was loaded | loads anew, at once | is not kept |
-/// | `compute`, `update` or `remove_if` leave it as it is | what was loaded | loads anew, at once | is not kept |
-/// | `try_insert` or `retain` leave it as it is, or it is evicted | what was loaded | waits for it as well | is kept |
+/// | it is inserted or updated | the loaded value | finds the inserted value | is not kept |
+/// | it is removed, or `clear` or `forget_loads` is called | the loaded value | loads anew, at once | is not kept |
+/// | `compute`, `update` or `remove_if` leaves it as it is | the loaded value | loads anew, at once | is not kept |
+/// | `try_insert` or `retain` leaves it as it is, or it is evicted | the loaded value | waits for the load as well | is kept |
 ///
 /// # Under a lock
 ///
-/// Closures of `compute`, of `update` and its kin, and of `remove_if`, the weigher, `expiry` and `idle_expiry`, `Clone` of what
-/// `compute` answers with, the [`Clock`](crate::Clock), `Hash` and `Eq` may run while one segment is locked for writing. The
-/// closures may look keys up in this cache and in any other map or cache. If a closure writes to it, loads into it, walks over
-/// it or asks for its `memory_usage`, it would wait for itself: that panics instead. `Hash`, `Eq`, `Clone` and the clock must
-/// do none of these. Writing to other maps and caches can deadlock, as told of [`HashMap`](crate::HashMap#under-a-lock).
-/// Removal listeners, loaders, `is_stale` of those that load, and the closure of `retain` run without a lock of the cache.
+/// The following may run while one segment is locked for writing: the closures of `compute`, of `update` and its variants, and
+/// of `remove_if`; the weigher, `expiry` and `idle_expiry`; `Clone` of what `compute` returns; the [`Clock`](crate::Clock);
+/// `Hash` and `Eq`. The closures may look keys up in this cache and in any other map or cache. A closure that writes to this
+/// cache, loads into it, walks over it or asks for its `memory_usage` would wait for itself: it panics instead. `Hash`, `Eq`,
+/// `Clone` and the clock must do none of these. Writing to other maps and caches can deadlock, as described at
+/// [`HashMap`](crate::HashMap#under-a-lock). Removal listeners, loaders, the `is_stale` of methods that load, and the closure
+/// of `retain` run without a lock of the cache.
 ///
-/// A panic of the removal listener goes on to whoever has called the cache, which is whole.
+/// A panic in the removal listener goes on to the caller of the cache, which stays whole.
 pub struct Cache<K, V, S = RandomState> {
     pub(super) table: Table<K, V, Share>,
     pub(super) hasher: S,
@@ -113,7 +116,7 @@ pub struct Cache<K, V, S = RandomState> {
     pub(super) weigher: Option<Weigher<K, V>>,
     pub(super) time: Option<Time<K, V>>,
     pub(super) listener: Option<Listener<K, V>>,
-    /// What is known of each entry.
+    /// Which facts about an entry are kept, and where.
     pub(super) fields: Fields,
     pub(super) flights: Flights<K, V>,
     pub(super) counters: Counters,
@@ -125,12 +128,12 @@ impl<K: RefUnwindSafe, V: RefUnwindSafe, S: RefUnwindSafe> RefUnwindSafe for Cac
 impl<K: RefUnwindSafe, V: RefUnwindSafe, S: UnwindSafe> UnwindSafe for Cache<K, V, S> {}
 
 impl<K: Hash + Eq, V> Cache<K, V> {
-    /// A cache of at most `max_entries` entries, with the default policy.
+    /// Creates a cache of at most `max_entries` entries, with the default policy.
     ///
     /// # Panics
     ///
-    /// Where [`CacheBuilder::try_build`] returns an error, with its message: if so many entries are beyond the limit, or there
-    /// is no memory for them.
+    /// If [`CacheBuilder::try_build`] would return an error, with its message: `max_entries` is beyond the limit, or there is
+    /// no memory for that many entries.
     ///
     /// ```
     /// let cache: koel::Cache<u64, String> = koel::Cache::new(2);
@@ -148,28 +151,28 @@ impl<K: Hash + Eq, V> Cache<K, V> {
 }
 
 impl<K, V> Cache<K, V> {
-    /// The options of a cache: see [`CacheBuilder`].
+    /// Returns the options of a new cache: see [`CacheBuilder`].
     pub fn builder() -> CacheBuilder<K, V> {
         CacheBuilder::new()
     }
 }
 
 impl<K, V, S> Cache<K, V, S> {
-    /// What is known of an entry beside key and value; as all that takes an entry here, while that lasts under which it was
-    /// found: its segment's lock, or a guard.
+    /// What is known of an entry in addition to its key and value. As for every function here that takes an entry, what the
+    /// entry was found under must still last: its segment's lock, or a guard.
     #[inline(always)]
     pub(super) fn meta(&self, entry: EntryPointer) -> Meta<'_> {
         // SAFETY: `make` has written it before the entry was published; the callers look at it at once.
         unsafe { Meta::new(Entry::<K, V>::tail(entry), &self.fields) }
     }
 
-    /// What an entry weighs.
+    /// The weight of an entry.
     #[inline(always)]
     pub(super) fn weight_of(&self, entry: EntryPointer) -> u64 {
         self.meta(entry).weight()
     }
 
-    /// Now; only a cache whose entries expire asks the clock.
+    /// The time now; only a cache whose entries expire asks the clock.
     #[inline(always)]
     pub(super) fn now(&self) -> Nanos {
         self.time.as_ref().map_or(0, Time::now)
@@ -187,7 +190,8 @@ impl<K, V, S> Cache<K, V, S> {
         !self.has_expired(entry, self.now())
     }
 
-    /// Whether this thread may refresh what is due: not where nothing is, nor under this cache's lock, where loads panic.
+    /// Whether this thread may refresh a value that is due: not where values are never due, nor under this cache's lock, where
+    /// loads panic.
     #[inline]
     pub(super) fn may_refresh(&self) -> bool {
         self.time.as_ref().is_some_and(|time| time.ahead != 0) && !self.table.directory.is_writing()
@@ -199,13 +203,13 @@ impl<K, V, S> Cache<K, V, S> {
         self.time.as_ref().is_some_and(|time| self.meta(entry).is_due(now, time.ahead))
     }
 
-    /// Whether what refreshes an entry may take its place.
+    /// Whether a refreshed value may take the place of an entry.
     pub(super) fn may_be_refreshed(&self, entry: EntryPointer, now: Nanos) -> bool {
         self.time.as_ref().is_some_and(|time| self.meta(entry).is_near_end(now, time.ahead))
     }
 
-    /// A view whose look-ups return references. It keeps what it has returned alive, and for that long, memory of other
-    /// entries that have left.
+    /// Returns a view whose look-ups return references. The view keeps what it has returned alive and, for that long, the
+    /// memory of other entries that have left the cache.
     ///
     /// ```
     /// let cache: koel::Cache<u32, String> = koel::Cache::new(10);
@@ -219,7 +223,8 @@ impl<K, V, S> Cache<K, V, S> {
         CacheView::new(self, self.enter())
     }
 
-    /// A view that may be sent and shared, and held across an `.await`; to make one costs more than [`Cache::pin`].
+    /// Returns a view that may be sent and shared, and held across an `.await`. It costs more to make than that of
+    /// [`Cache::pin`].
     ///
     /// ```
     /// let cache: koel::Cache<u32, String> = koel::Cache::new(10);
@@ -233,8 +238,9 @@ impl<K, V, S> Cache<K, V, S> {
         CacheView::new(self, self.table.collector.enter_owned())
     }
 
-    /// Drops what has left the cache, evicted, expired, replaced or removed, when every look-up and view that lives now has
-    /// ended, by whichever thread ends the last of them. Locks one segment at a time; some microseconds.
+    /// Drops the entries that have left the cache (evicted, expired, replaced or removed) as soon as every look-up and view
+    /// that exists now has ended, on whichever thread ends the last of them. Locks one segment at a time, and takes some
+    /// microseconds.
     ///
     /// # Panics
     ///
@@ -259,16 +265,16 @@ impl<K, V, S> Cache<K, V, S> {
         self.table.collector.enter()
     }
 
-    /// Enters a guard for a write, after a look at how much waits to be freed.
+    /// Enters a guard for a write, after checking how much waits to be freed.
     #[inline]
     pub(super) fn enter_to_write(&self) -> LocalGuard<'_> {
         self.free_if_heavy();
         self.enter()
     }
 
-    /// Frees what writes have sent away, if it is an eighth of what the cache may hold, and lets others go first if a guard is
-    /// in the way: maybe of a thread that the system has stopped in the midst of a call. Or many times the bound would come
-    /// meanwhile [B5].
+    /// Frees what writes have sent away, if it is an eighth of what the cache may hold. If a guard is in the way, maybe that of
+    /// a thread that the system has stopped in the middle of a call, it lets other threads run first: else many times the bound
+    /// would arrive meanwhile [B5].
     #[inline]
     pub(super) fn free_if_heavy(&self) {
         if !self.flush_if_heavy() {
@@ -276,29 +282,29 @@ impl<K, V, S> Cache<K, V, S> {
         }
     }
 
-    /// The same for who reads, and waits for nobody. False: a guard is in the way.
+    /// The same for readers; it waits for nobody. Returns false if a guard is in the way.
     #[inline]
     pub(super) fn flush_if_heavy(&self) -> bool {
-        // The collector waits for some hundred or more, of which few may be heavy. Not under some map's lock, where only some
-        // are freed at a time [C2]: the thread's next write elsewhere does it.
+        // The collector waits for about a hundred entries or more, of which a few may be heavy. Not under a map's lock, where
+        // only some are freed at a time [C2]: the thread's next write elsewhere does it.
         self.weigher.is_none()
             || reentry::holds_a_lock()
             || !self.counters.takes_leave_of((self.capacity() / 8).max(LIGHT))
             || self.table.collector.flush()
     }
 
-    /// Walks over clones of the entries, in no particular order, leaving no trace.
+    /// Returns an iterator over clones of the entries, in no particular order. The walk leaves no trace.
     ///
     /// Every entry that is present from the beginning of the walk to its end is seen exactly once, whatever is inserted and
-    /// evicted meanwhile; others at most once; expired ones not at all, also if another has come in the place of such a one
-    /// since the walk met it. Pointers are copied under the lock of one segment at a time, and no lock is held while you look
-    /// at the entries: you may write to the cache as you walk. What leaves the cache meanwhile is freed when the walk has
-    /// ended: where each step takes long, collect the keys first. Not `Send`: a task that waits on the way walks over a view,
-    /// `for (key, value) in &cache.pin_owned()`.
+    /// evicted meanwhile; other entries are seen at most once. Expired entries are not seen at all; nor is an entry that has
+    /// taken the place of an expired one since the walk met that. Pointers are copied under the lock of one segment at a time,
+    /// and no lock is held while you look at the entries: you may write to the cache as you walk. Entries that leave the cache
+    /// meanwhile are freed when the walk has ended: where each step takes long, collect the keys first. The iterator is not
+    /// `Send`: a task that awaits on the way walks over a view, `for (key, value) in &cache.pin_owned()`.
     ///
     /// # Panics
     ///
-    /// When the walk goes on in a closure that runs [under this cache's lock](Cache#under-a-lock).
+    /// If the walk goes on in a closure that runs [under this cache's lock](Cache#under-a-lock).
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
@@ -313,42 +319,42 @@ impl<K, V, S> Cache<K, V, S> {
         CacheIter::new(self)
     }
 
-    /// How many entries there are; expired ones count until they are found. Never above the bound, unless that is on what a
-    /// weigher says: then entries that leave and come meanwhile may both count.
+    /// Returns the number of entries; expired ones count until they are found. Never above the bound, unless the bound is on
+    /// what a weigher says: then entries that leave and entries that arrive meanwhile may both count.
     #[doc(alias = "entry_count")]
     pub fn len(&self) -> usize {
         if self.weigher.is_none() {
             return self.bound.used() as usize;
         }
-        // Whoever purges may free tables [G5].
+        // A purge on another thread may free tables [G5].
         let _guard = self.enter();
         self.table.directory.len()
     }
 
-    /// Whether there are no entries.
+    /// Returns whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What all entries weigh: their number, if there is no weigher. Never above the bound.
+    /// Returns the weight of all entries: their number, if there is no weigher. Never above the bound.
     #[doc(alias = "weighted_size")]
     pub fn weight(&self) -> u64 {
         self.bound.used()
     }
 
-    /// What the entries may weigh: how many there may be, if there is no weigher.
+    /// Returns what the entries may weigh: how many there may be, if there is no weigher.
     pub fn capacity(&self) -> u64 {
         self.bound.capacity()
     }
 
-    /// How the cache chooses what to evict.
+    /// Returns how the cache chooses what to evict.
     pub fn policy(&self) -> Policy {
         self.policy
     }
 
-    /// How long after it was inserted each entry expires, as [`CacheBuilder::time_to_live`](super::CacheBuilder::time_to_live)
-    /// says. `None`: there is no such limit for all, but single entries may have one of their own: [`Cache::time_left`] tells
-    /// of one. Cost: a read.
+    /// Returns how long after its insertion each entry expires, as set by
+    /// [`CacheBuilder::time_to_live`](super::CacheBuilder::time_to_live). With `None` there is no such limit for all entries,
+    /// but single entries may have one of their own, which [`Cache::time_left`] returns. Cost: a read.
     ///
     /// ```
     /// use std::time::Duration;
@@ -361,9 +367,9 @@ impl<K, V, S> Cache<K, V, S> {
         self.time.as_ref()?.to_live
     }
 
-    /// How long after it was inserted or last hit each entry expires, as
-    /// [`CacheBuilder::time_to_idle`](super::CacheBuilder::time_to_idle) says. `None`: there is no such limit for all. Cost: a
-    /// read.
+    /// Returns how long after its insertion or last hit each entry expires, as set by
+    /// [`CacheBuilder::time_to_idle`](super::CacheBuilder::time_to_idle). With `None` there is no such limit for all entries.
+    /// Cost: a read.
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
@@ -373,12 +379,12 @@ impl<K, V, S> Cache<K, V, S> {
         self.time.as_ref()?.to_idle
     }
 
-    /// The hash function.
+    /// Returns the hash function.
     pub fn hasher(&self) -> &S {
         &self.hasher
     }
 
-    /// What the cache has done, and how full it is.
+    /// Returns what the cache has done, and how full it is.
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(2);
@@ -390,16 +396,17 @@ impl<K, V, S> Cache<K, V, S> {
     /// println!("{stats}");
     /// ```
     pub fn stats(&self) -> CacheStats {
-        // Of one moment: no more is told to be there than fits.
+        // Both of one moment: `len` and `weight` never exceed the capacity that is reported with them.
         let (weight, capacity) = self.bound.used_and_capacity();
         let len = if self.weigher.is_none() { weight as usize } else { self.len() };
         CacheStats { len, weight, capacity, ..self.counters.sums() }
     }
 
-    /// Bytes of the cache itself and of what it has from the allocator: tables, entries, and what it remembers of others. What
-    /// keys and values own elsewhere is not in it; nor are the counts of threads, 128 bytes each in blocks of 1, 2, 4 and so
-    /// on; nor what loads take, 4 KiB, to which the first ones add some 10 KiB, or more if keys are large; nor what a
-    /// [`HashMap`](crate::HashMap::memory_usage) does not count of what has left and waits. Locks one segment after the other.
+    /// Returns the bytes of the cache itself and of what it has from the allocator: tables, entries, and what it remembers of
+    /// evicted ones. It does not include what keys and values own elsewhere; nor the counters of threads, 128 bytes each in
+    /// blocks of 1, 2, 4 and so on; nor what loads take, 4 KiB, to which the first ones add about 10 KiB, or more if keys are
+    /// large; nor the entries that have left and wait, as far as a [`HashMap`](crate::HashMap::memory_usage) does not count
+    /// them either. Locks one segment after the other.
     ///
     /// # Panics
     ///
@@ -430,7 +437,7 @@ impl<K, V, S: BuildHasher> Cache<K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// A look-up that counts, and tells the policy.
+    /// A look-up that is counted, and reported to the policy.
     #[inline(always)]
     pub(super) fn hit<'g, Q: ?Sized + Hash + Equivalent<K>>(
         &self,
@@ -458,7 +465,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         found
     }
 
-    /// An entry that was found, if it has not expired, or what has come in its place; notes its use.
+    /// The entry that was found, if it has not expired, or the one that has taken its place; notes its use.
     #[inline(always)]
     pub(super) fn if_in_time(&self, digest: Digest, found: Option<EntryPointer>) -> Option<EntryPointer> {
         match &self.time {
@@ -467,7 +474,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
     }
 
-    /// Notes the use of an entry that was found, if it has not expired, or of what has come in its place.
+    /// Notes the use of the entry that was found, if it has not expired, or of the one that has taken its place.
     #[inline]
     fn in_time(&self, time: &Time<K, V>, digest: Digest, found: EntryPointer) -> Option<EntryPointer> {
         let now = time.now();
@@ -506,11 +513,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Some((entry, now))
     }
 
-    /// A clone of the value of a key. Takes no lock, but for the first in a thread, and writes nothing that another thread
-    /// reads if the entry was hit often lately. An entry that is found to have expired is taken out, under the lock of its
-    /// segment, and the removal listener is told; it is left to others if somebody else has that lock, or in a closure that
-    /// runs under the lock of any of koel's maps and caches. So a look-up waits for nobody who writes. Without `Clone`:
-    /// [`CacheView::get_ref`].
+    /// Returns a clone of the value of a key. Takes no lock, except the first time in each thread, and writes nothing that
+    /// another thread reads if the entry was hit often lately. An entry that is found to have expired is taken out, under the
+    /// lock of its segment, and the removal listener is told. That is left to others if another thread has the lock, or in a
+    /// closure that runs under the lock of any of koel's maps and caches. So a look-up never waits for a writer. For values
+    /// without `Clone`, see [`CacheView::get_ref`].
     ///
     /// # Panics
     ///
@@ -542,7 +549,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.hit(digest, key, &guard).map(|entry| entry.pair().1.clone())
     }
 
-    /// A clone of the value of a key, without a trace: neither the policy nor the counts nor the time to idle are told.
+    /// Returns a clone of the value of a key, without a trace: the policy, the counts and the time to idle are not affected.
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
@@ -560,7 +567,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.peek_entry(self.digest(key), key, &guard).map(|entry| entry.pair().1.clone())
     }
 
-    /// Whether there is an entry for a key; without a trace, as [`Cache::peek`].
+    /// Returns whether there is an entry for a key; without a trace, like [`Cache::peek`].
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
@@ -573,9 +580,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.peek_entry(self.digest(key), key, &guard).is_some()
     }
 
-    /// Whether the value of a key is [due to be refreshed](crate::CacheBuilder::refresh_ahead), and nobody does that: a method
-    /// that loads would now. For who lets a task or thread call that; if somebody else has been faster it loads nothing. No, if
-    /// another is just asking about a key that is being loaded. Leaves no trace, as [`Cache::peek`].
+    /// Returns whether the value of a key is [due to be refreshed](crate::CacheBuilder::refresh_ahead) and nobody is refreshing
+    /// it: a method that loads would do so now. It is for callers that let a task or thread make that call; if another caller
+    /// has been faster, the call loads nothing. Returns false if another thread is, at this moment, asking about a key that is
+    /// being loaded. Leaves no trace, like [`Cache::peek`].
     ///
     /// ```
     /// use std::time::Duration;

@@ -9,26 +9,28 @@ use super::CacheView;
 use crate::entries::{Kept, Part};
 use crate::reclaim::LocalGuard;
 
-/// An entry that was found, with the view that keeps it alive: from [`CacheView::into_get`]. It is used as its value is.
+/// An entry that was found, together with the view that keeps it alive: from [`CacheView::into_get`]. It dereferences to its
+/// value.
 ///
-/// It stays as it was found, also if it is replaced, evicted or expires meanwhile; what has left the cache waits for its end.
-/// `Send` and `Sync`, if the view is.
+/// It stays as it was found, even if the entry is replaced, evicted or expires meanwhile; entries that have left the cache wait
+/// for its end to be freed. `Send` and `Sync`, if the view is.
 pub struct CacheRef<'c, K, V, S = RandomState, G = LocalGuard<'c>>(
     pub(super) Kept<CacheView<'c, K, V, S, G>, K, V>,
 );
 
 impl<'c, K, V, S, G> CacheRef<'c, K, V, S, G> {
-    /// The key, as it is in the cache. It is called as `CacheRef::key(&found)`, so that it hides no method of the value.
+    /// Returns the key, as it is in the cache. It is called as `CacheRef::key(&found)`, so that it hides no method of the
+    /// value.
     pub fn key(this: &Self) -> &K {
         this.0.entry().pair().0
     }
 
-    /// The view, with which to go on.
+    /// Returns the view, to go on with.
     pub fn into_view(this: Self) -> CacheView<'c, K, V, S, G> {
         this.0.into_view()
     }
 
-    /// A part of the value, with the view. It is called as `CacheRef::map(found, ..)`, as [`CacheRef::key`] is.
+    /// Returns a part of the value, with the view. It is called as `CacheRef::map(found, ..)`, like [`CacheRef::key`].
     ///
     /// ```
     /// use std::ops::Deref;
@@ -58,11 +60,11 @@ impl<'c, K, V, S, G> CacheRef<'c, K, V, S, G> {
         MappedCacheRef(this.0.map(part))
     }
 
-    /// A part of the value, if there is one, with the view.
+    /// Returns a part of the value, if there is such a part, with the view.
     ///
     /// # Errors
     ///
-    /// If there is none: the entry.
+    /// The entry, if there is no such part.
     ///
     /// ```
     /// use koel::{Cache, CacheRef};
@@ -105,16 +107,16 @@ impl<K, V: fmt::Display, S, G> fmt::Display for CacheRef<'_, K, V, S, G> {
     }
 }
 
-/// A part of an entry's value, with the view that keeps it alive: from [`CacheRef::map`] and [`CacheRef::try_map`]. It is used
-/// as the part is.
+/// A part of an entry's value, together with the view that keeps it alive: from [`CacheRef::map`] and [`CacheRef::try_map`]. It
+/// dereferences to the part.
 ///
-/// It stays as it was found, as a [`CacheRef`] does. `Send` and `Sync`, if the view is and the part is `Sync`.
+/// It stays as it was found, like a [`CacheRef`]. `Send` and `Sync`, if the view is and the part is `Sync`.
 pub struct MappedCacheRef<'c, U: ?Sized, K, V, S = RandomState, G = LocalGuard<'c>>(
     Part<CacheView<'c, K, V, S, G>, U>,
 );
 
 impl<'c, U: ?Sized, K, V, S, G> MappedCacheRef<'c, U, K, V, S, G> {
-    /// A part of the part, as [`CacheRef::map`].
+    /// Returns a part of the part, like [`CacheRef::map`].
     ///
     /// ```
     /// use koel::{Cache, CacheRef, MappedCacheRef};
@@ -131,11 +133,11 @@ impl<'c, U: ?Sized, K, V, S, G> MappedCacheRef<'c, U, K, V, S, G> {
         MappedCacheRef(this.0.map(part))
     }
 
-    /// A part of the part, if there is one, as [`CacheRef::try_map`].
+    /// Returns a part of the part, if there is one, like [`CacheRef::try_map`].
     ///
     /// # Errors
     ///
-    /// If there is none: this.
+    /// This, if there is no such part.
     ///
     /// ```
     /// use koel::{Cache, CacheRef, MappedCacheRef};
@@ -155,7 +157,7 @@ impl<'c, U: ?Sized, K, V, S, G> MappedCacheRef<'c, U, K, V, S, G> {
         this.0.try_map(part).map(MappedCacheRef).map_err(MappedCacheRef)
     }
 
-    /// The view, with which to go on.
+    /// Returns the view, to go on with.
     #[inline]
     pub fn into_view(this: Self) -> CacheView<'c, K, V, S, G> {
         this.0.into_view()

@@ -1,4 +1,4 @@
-//! What decides with an entry in hand: under the lock of its segment.
+//! Operations that decide with the entry in hand, under the lock of its segment.
 
 use core::convert::Infallible;
 use core::hash::{BuildHasher, Hash};
@@ -12,16 +12,16 @@ use crate::entries::Entry;
 use crate::hash::Digest;
 use crate::outcome::{Compute, NOTHING_TO_REMOVE, Operation};
 
-/// What an answer tells of entries: cloned under the lock, into what is dropped after that. So what has been cloned when a
-/// clone panics is dropped when the lock has been released.
+/// What an answer tells of entries. It is cloned under the lock, into a place that is dropped after the lock is released. So if
+/// a clone panics, what has been cloned by then is dropped unlocked.
 trait Told<K, V>: Default {
-    /// Of the entry that is removed or replaced.
+    /// Called with the entry that is removed or replaced.
     fn tell_old(&mut self, key: &K, value: &V);
-    /// Of the one that comes.
+    /// Called with the new entry.
     fn tell_new(&mut self, key: &K, value: &V);
 }
 
-/// All.
+/// Keys and values, old and new.
 struct Pairs<K, V> {
     old_key: Option<K>,
     old_value: Option<V>,
@@ -64,7 +64,7 @@ impl<K, V: Clone> Told<K, V> for NewValue<V> {
     }
 }
 
-/// What became of a decision.
+/// The result of a decision.
 enum Decided<A, T> {
     /// The entry was inserted, replaced or removed.
     Done(A),
@@ -72,16 +72,16 @@ enum Decided<A, T> {
 }
 
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
-    /// Decides what becomes of a key's entry: `decide` sees it, if there is one that has not expired, and says whether to
-    /// insert, remove or leave it. The answer has clones of values. To replace an entry is to use it, to look at it here is
-    /// not.
+    /// Decides what becomes of a key's entry. `decide` sees the entry, if there is one that has not expired, and says whether
+    /// to insert, remove or leave it. The answer has clones of values. Replacing an entry counts as a use; looking at it here
+    /// does not.
     ///
-    /// `decide` runs under the lock of the key's segment, so that nobody else writes to the entry meanwhile. It runs once, as a
-    /// rule. It is asked again if its value had to get room from other segments, *and* the entry was changed by somebody else
-    /// while that was done, or its time has ended. The weigher, `expiry` and `idle_expiry` run under the lock, too. `decide`
+    /// `decide` runs under the lock of the key's segment, so that nobody else writes to the entry meanwhile. It normally runs
+    /// once. It is called again if room for its value had to be taken from other segments *and* meanwhile another thread
+    /// changed the entry, or the entry's time ended. The weigher, `expiry` and `idle_expiry` run under the lock, too. `decide`
     /// may write to the source of values itself: what others load meanwhile is not kept.
     ///
-    /// What is inserted may be [turned away](Cache::insert) at once.
+    /// An inserted value may be [turned away](Cache::insert) at once.
     ///
     /// # Errors
     ///
@@ -89,8 +89,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If `decide` panics, writes to this cache, or says `Remove` where there is nothing: the entry is as it was. And if
-    /// the removal listener panics: what was decided has been done then, or, if it does not fit, has been dropped.
+    /// If `decide` panics, writes to this cache, or says `Remove` where there is nothing: the entry is as it was. And if the
+    /// removal listener panics: then the decision has been carried out, or the value, if it does not fit, has been dropped.
     ///
     /// ```
     /// use koel::{Cache, Operation};
@@ -115,7 +115,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         self.compute_of(self.digest(&key), key, decide)
     }
 
-    /// The same, of a key with this digest.
+    /// The same, for a key with this digest.
     #[track_caller]
     pub(super) fn compute_of<T>(
         &self,
@@ -127,7 +127,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         K: Clone,
     {
         let decided = self.compute_telling::<Pairs<K, V>, T>(digest, key, &mut decide);
-        // Before there is an answer: one that is returned leaks if a drop panics.
+        // Before there is an answer: a finished answer leaks if a drop panics.
         drop(decide);
         Ok(match decided? {
             Decided::Aborted(answer) => Compute::Aborted(answer),
@@ -142,8 +142,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         })
     }
 
-    /// [`Cache::compute`], of which the answer tells what `A` does. What `decide` owns is the caller's to drop. By a pointer:
-    /// one function for all closures, of which each has a type of its own.
+    /// [`Cache::compute`]; `A` says what the answer tells. What `decide` owns is the caller's to drop. By a pointer: one
+    /// function for all closures, each of which has a type of its own.
     #[track_caller]
     fn compute_telling<A: Told<K, V>, T>(
         &self,
@@ -153,7 +153,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ) -> Result<Decided<A, T>, Refused<K, V>> {
         let mut out = self.departures(self.enter_to_write());
         loop {
-            // Before the lock: they are dropped after that is released.
+            // Declared before the lock, and so dropped after that is released.
             let (value, decided);
             let at = self.at(digest, &key);
             let found = at.found.map(|found| at.writing.locked.item(found));
@@ -168,7 +168,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                 Operation::Insert(value) => value,
                 Operation::Remove => {
                     let (Some(found), Some(old)) = (at.found, old) else {
-                        // A panic hook is the user's: not under the lock.
+                        // A panic hook is the user's code: it must not run under the lock.
                         drop(at);
                         panic!("{NOTHING_TO_REMOVE}")
                     };
@@ -179,7 +179,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
                 }
                 Operation::Abort(answer) => {
                     drop(at);
-                    // Of those that left to make room for what was decided before. As below.
+                    // Entries that left to make room for what was decided before. As below.
                     drop(out);
                     // As above.
                     drop(key);
@@ -193,21 +193,21 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
             }
             let Some(at) = self.at_when_it_has_quota(at, &key, &mut new_entry, &mut out) else {
                 let why = Why::TooHeavy { weight: new_entry.facts.weight, capacity: self.capacity() };
-                // Before there is an answer: one that is returned leaks if the listener panics.
+                // Before there is an answer: a finished answer leaks if the listener panics.
                 drop(out);
                 return Err(Refused { key, value, why });
             };
             let is_there = at.found.map(|found| at.writing.locked.item(found));
-            // Else somebody came while others made room, or the entry's time has ended.
+            // Otherwise another thread wrote while others made room, or the entry's time has ended.
             if is_there == found || is_there.is_none() && old.is_none() {
                 return self.insert_decided(at, new_entry, old, (key, value), out).map(Decided::Done);
             }
         }
     }
 
-    /// Replaces the value of a key by what `update` makes of it, and returns a clone of the new one; `None` if there is none.
-    /// `update` runs under the segment's lock: once, but in the rare case of which [`Cache::compute`] tells. The entry's time
-    /// begins anew.
+    /// Replaces the value of a key with what `update` makes of it, and returns a clone of the new value; returns `None` if
+    /// there is no value. `update` runs under the segment's lock: once, except in the rare case that [`Cache::compute`]
+    /// describes. The entry's time begins anew.
     ///
     /// # Errors
     ///
@@ -231,7 +231,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         self.update_of(self.digest(&key), key, update)
     }
 
-    /// The same, of a key with this digest.
+    /// The same, for a key with this digest.
     #[track_caller]
     pub(super) fn update_of(
         &self,
@@ -251,7 +251,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         })
     }
 
-    /// Replaces the value of a key by what `update` makes of it, or inserts `value`; returns a clone of the new value. As
+    /// Replaces the value of a key with what `update` makes of it, or inserts `value`; returns a clone of the new value. See
     /// [`Cache::update_or_insert_with`].
     ///
     /// # Errors
@@ -284,11 +284,11 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         done
     }
 
-    /// Replaces the value of a key by what `update` makes of it, or inserts what `make` returns; returns a clone of the new
-    /// value. One of the two runs, under the segment's lock: once, but in the rare case of which [`Cache::compute`] tells. The
-    /// entry's time begins anew; a new one may be turned away at once, as by [`Cache::insert`].
+    /// Replaces the value of a key with what `update` makes of it, or inserts what `make` returns; returns a clone of the new
+    /// value. One of the two closures runs, under the segment's lock: once, except in the rare case that [`Cache::compute`]
+    /// describes. The entry's time begins anew; a new entry may be turned away at once, as by [`Cache::insert`].
     ///
-    /// Nobody waits for `make`, nor it for a loader: what takes long is for [`Cache::get_or_insert_with`].
+    /// Nobody waits for `make`, and `make` does not wait for a loader: for slow work, use [`Cache::get_or_insert_with`].
     ///
     /// # Errors
     ///
@@ -317,7 +317,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         self.update_or_insert_of(self.digest(&key), key, update, make)
     }
 
-    /// The same, of a key with this digest.
+    /// The same, for a key with this digest.
     #[track_caller]
     pub(super) fn update_or_insert_of(
         &self,
@@ -342,14 +342,14 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         (key, value): (&K, &V),
         mut out: Departures<'_, K, V>,
     ) -> A {
-        // Before the lock that `at` is: dropped after it.
+        // Declared before the lock that `at` holds, and so dropped after it.
         let mut told = A::default();
         let mut at = at;
         told.tell_old(key, value);
         self.take_out(&mut at.writing.locked, found, Cause::Explicit, &mut out);
         self.settle(&mut at.writing.locked, &mut out);
         drop(at);
-        // Before there is an answer: one that is returned leaks if the listener panics.
+        // Before there is an answer: a finished answer leaks if the listener panics.
         drop(out);
         told
     }

@@ -1,5 +1,5 @@
-//! What decides with an entry in hand, by a reference to its key: the new entry gets a clone of the key that is there, or one
-//! that is made of the reference. Both are made unlocked.
+//! Operations that decide with the entry in hand, by a reference to its key: the new entry gets a clone of the key that is
+//! there, or a key that is made of the reference. Both are made with no lock held.
 
 use core::hash::{BuildHasher, Hash};
 
@@ -12,8 +12,8 @@ use crate::outcome::{Compute, Operation};
 use crate::to_key::ToKey;
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
-    /// [`Cache::compute`], by a reference: the entry that comes has a clone of the key that is there, or a key that is made of
-    /// the reference ([`ToKey`]); whatever is decided, it is made before that.
+    /// Like [`Cache::compute`], but takes a reference: the new entry has a clone of the key that is there, or a key that is
+    /// made of the reference ([`ToKey`]). Whatever is decided, that key is made before.
     ///
     /// # Errors
     ///
@@ -49,7 +49,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         self.compute_of(digest, self.own_key(digest, key), decide)
     }
 
-    /// [`Cache::update`], by a reference: the new entry has a clone of the key that is there.
+    /// Like [`Cache::update`], but takes a reference: the new entry has a clone of the key that is there.
     ///
     /// # Errors
     ///
@@ -80,7 +80,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
             }
             let at = self.at(digest, key);
             if !at.found.is_some_and(|found| self.is_alive(at.writing.locked.item(found))) {
-                // As what decides to leave it so: what is being loaded may be older than the call [F5].
+                // Like an operation that decides to leave the key as it is: what is being loaded may be older than the call
+                // [F5].
                 self.flights.invalidate(digest, key);
                 drop(at);
                 // Before there is an answer, as in `compute`.
@@ -90,7 +91,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         }
     }
 
-    /// [`Cache::update_or_insert`], by a reference: as [`Cache::update_or_insert_with_ref`].
+    /// Like [`Cache::update_or_insert`], but takes a reference: see [`Cache::update_or_insert_with_ref`].
     ///
     /// # Errors
     ///
@@ -125,8 +126,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         done
     }
 
-    /// [`Cache::update_or_insert_with`], by a reference: the entry that comes has a clone of the key that is there, or a key
-    /// that is made of the reference ([`ToKey`]).
+    /// Like [`Cache::update_or_insert_with`], but takes a reference: the new entry has a clone of the key that is there, or a
+    /// key that is made of the reference ([`ToKey`]).
     ///
     /// # Errors
     ///
@@ -158,7 +159,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         self.update_or_insert_of(digest, self.own_key(digest, key), update, make)
     }
 
-    /// A key for an entry that replaces another, or comes anew.
+    /// A key for an entry that replaces another, or is new.
     fn own_key<Q>(&self, digest: Digest, key: &Q) -> K
     where
         Q: ?Sized + Hash + Equivalent<K> + ToKey<K>,

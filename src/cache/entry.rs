@@ -12,9 +12,9 @@ use super::flight::{LoadError, Terms, or_panic};
 use super::{Cache, Refused, load};
 use crate::outcome::{Compute, Operation};
 
-/// A key of a cache, there or not: from [`Cache::entry`]. Other names for what the cache does by key.
+/// A key of a cache, present or not, from [`Cache::entry`]. It offers the cache's operations for the key under other names.
 ///
-/// It is no place in the cache, and nothing is locked while it lives: each method decides anew, at one moment.
+/// It is not a place in the cache, and nothing is locked while it lives: each method decides anew, at one moment.
 #[must_use = "an entry does nothing by itself"]
 pub struct CacheEntry<'c, K, V, S = RandomState> {
     cache: &'c Cache<K, V, S>,
@@ -22,7 +22,7 @@ pub struct CacheEntry<'c, K, V, S = RandomState> {
 }
 
 impl<K, V, S> Cache<K, V, S> {
-    /// A key, for which one may then load a value or [`compute`](CacheEntry::compute) one.
+    /// Returns the entry of a key, for which one may then load a value or [`compute`](CacheEntry::compute) one.
     ///
     /// ```
     /// let cache: koel::Cache<&str, u32> = koel::Cache::new(100);
@@ -35,19 +35,20 @@ impl<K, V, S> Cache<K, V, S> {
 }
 
 impl<K, V, S> CacheEntry<'_, K, V, S> {
-    /// The key.
+    /// Returns the key.
     pub fn key(&self) -> &K {
         &self.key
     }
 
-    /// The key, given back.
+    /// Gives the key back.
     pub fn into_key(self) -> K {
         self.key
     }
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> CacheEntry<'_, K, V, S> {
-    /// The key's value, or this one, which the cache then has: as [`Cache::get_or_insert_with`], but it refreshes nothing.
+    /// Returns the key's value, or this one, which the cache then has: like [`Cache::get_or_insert_with`], but refreshes
+    /// nothing.
     ///
     /// # Panics
     ///
@@ -57,7 +58,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> CacheEntry<'_, K, V, S> {
         or_panic(load::load_missed(self.cache, self.key, || Ok::<V, Infallible>(value)))
     }
 
-    /// The key's value, or what `load` returns: [`Cache::get_or_insert_with`].
+    /// Returns the key's value, or what `load` returns: [`Cache::get_or_insert_with`].
     ///
     /// # Panics
     ///
@@ -67,7 +68,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> CacheEntry<'_, K, V, S> {
         self.cache.get_or_insert_with(self.key, load)
     }
 
-    /// The key's value, or, also if `is_stale` holds for that, what `load` returns: [`Cache::get_or_insert_with_if`].
+    /// Returns the key's value; if there is none, or if `is_stale` holds for it, returns what `load` returns:
+    /// [`Cache::get_or_insert_with_if`].
     ///
     /// # Panics
     ///
@@ -83,7 +85,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> CacheEntry<'_, K, V, S> {
         self.cache.get_or_insert_with_if(self.key, load, is_stale)
     }
 
-    /// The key's value, or the type's default: as [`CacheEntry::or_insert`].
+    /// Returns the key's value, or the type's default: see [`CacheEntry::or_insert`].
     ///
     /// # Panics
     ///
@@ -101,7 +103,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> CacheEntry<'_, K, V, S> {
         or_panic(load::load_missed(self.cache, self.key, || Ok::<V, Infallible>(V::default())))
     }
 
-    /// The key's value, or what `load` returns: [`Cache::try_get_or_insert_with`].
+    /// Returns the key's value, or what `load` returns: [`Cache::try_get_or_insert_with`].
     ///
     /// # Errors
     ///
@@ -120,7 +122,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> CacheEntry<'_, K, V, S> {
         self.cache.try_get_or_insert_with(self.key, load)
     }
 
-    /// The key's value, or what the future `load` yields: [`Cache::get_or_insert_async`].
+    /// Returns the key's value, or what the future `load` yields: [`Cache::get_or_insert_async`].
     ///
     /// # Panics
     ///
@@ -137,7 +139,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> CacheEntry<'_, K, V, S> {
         or_panic(load::load_async(self.cache, self.key, Terms::alone(), load).await)
     }
 
-    /// The key's value, or what the future `load` yields: [`Cache::try_get_or_insert_async`].
+    /// Returns the key's value, or what the future `load` yields: [`Cache::try_get_or_insert_async`].
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Values that are loaded when they are missed: once for all who miss them.
+//! Values that are loaded when they are missed: once for all callers that miss them.
 
 use core::any::Any;
 use core::convert::{Infallible, identity};
@@ -18,15 +18,15 @@ use crate::entries::Entry;
 use crate::hash::Digest;
 use crate::to_key::ToKey;
 
-/// A cache, as far as a load needs it.
+/// What a load needs of a cache.
 pub(super) trait Loading<K, V>: Table<K, V> {
-    /// The value of a key, if it is there: a hit or a miss.
+    /// The value of a key, if it is there; counted as a hit or a miss.
     fn hit(&self, digest: Digest, key: &K) -> Option<Hit<V>>;
 
-    /// The values of many keys, if they are there: hits and misses.
+    /// The values of many keys, if they are there; counted as hits and misses.
     fn hit_all(&self, keys: &[K], out: &mut [Option<V>]);
 
-    /// Whether the value of a key is due, as [`Hit::is_due`], and nobody loads it anew.
+    /// Whether the value of a key is due, as in [`Hit::is_due`], and nobody is loading it anew.
     fn needs_refresh(&self, _key: &K) -> bool {
         false
     }
@@ -35,25 +35,25 @@ pub(super) trait Loading<K, V>: Table<K, V> {
 
     fn counters(&self) -> &Counters;
 
-    /// Panics if this thread has a lock of the cache's: it may have to wait for a leader who waits for that.
+    /// Panics if this thread holds a lock of the cache: it might have to wait for a leader that waits for that lock.
     fn assert_not_writing(&self);
 }
 
 /// A value that was found.
 pub(super) struct Hit<V> {
     pub(super) value: V,
-    /// It is so near its end that it is to be loaded anew [F8], and this thread may do that.
+    /// Whether the value is so near its end that it is to be loaded anew [F8], and this thread may do that.
     pub(super) is_due: bool,
 }
 
-/// What a look-up comes to.
+/// The result of a look-up.
 pub(super) enum Lookup<'c, K, V> {
     Value(V),
     Lacks(ToLoad<'c, K, V>),
 }
 
 impl<'c, K: Eq + Clone, V> Lookup<'c, K, V> {
-    // In line, as a hit has nothing else to do.
+    // Inlined, because a hit has nothing else to do.
     #[inline(always)]
     pub(super) fn new<Q>(cache: &'c impl Loading<K, V>, digest: Digest, key: &Q, hit: Option<Hit<V>>) -> Self
     where
@@ -73,7 +73,7 @@ impl<'c, K: Eq + Clone, V> Lookup<'c, K, V> {
     {
         match cache.flights().refresh(digest, key) {
             Some(flight) => {
-                // Before there is an answer: one that is returned leaks if a drop panics.
+                // Before there is an answer: a finished answer leaks if a drop panics.
                 flight.run(|| drop(value));
                 Lookup::Lacks(ToLoad { digest, refreshing: Some(flight) })
             }
@@ -82,7 +82,7 @@ impl<'c, K: Eq + Clone, V> Lookup<'c, K, V> {
     }
 }
 
-/// The value of a key: the cache's, due or not, or, if it is missed, as `load_lacking`.
+/// The value of a key: the cache's, due or not, or, if it is missed, that of `load_lacking`.
 pub(super) fn load_missed<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
     key: K,
@@ -102,7 +102,7 @@ pub(super) fn load_missed<K: Eq + Clone, V: Clone, E>(
     }
 }
 
-/// The value of a key: the cache's, or, if it is missed or due, as `load_lacking`.
+/// The value of a key: the cache's, or, if it is missed or due, that of `load_lacking`.
 #[inline]
 pub(super) fn load<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
@@ -113,7 +113,7 @@ pub(super) fn load<K: Eq + Clone, V: Clone, E>(
     let digest = cache.digest_of(&key);
     match Lookup::new(cache, digest, &key, cache.hit(digest, &key)) {
         Lookup::Value(value) => {
-            // Before there is an answer: one that is returned leaks if a drop panics.
+            // Before there is an answer: a finished answer leaks if a drop panics.
             drop((key, load));
             Ok(value)
         }
@@ -121,9 +121,9 @@ pub(super) fn load<K: Eq + Clone, V: Clone, E>(
     }
 }
 
-/// A loader for tasks, and what its result comes to. It comes pinned: an async function has room twice for what it hands on by
-/// value, and each that it passed would double that. It is dropped before there is an answer: one that is returned leaks if a
-/// drop panics.
+/// A loader for tasks, and the function for its result. The loader is pinned: an async function has room twice for what it
+/// passes on by value, so each function on the way would double that. The loader is dropped before there is an answer: a
+/// finished answer leaks if a drop panics.
 pub(super) type Loader<'l, F, T> = (Pin<&'l mut Option<F>>, T);
 
 /// The same for tasks.
@@ -148,8 +148,8 @@ pub(super) async fn load_async<K: Eq + Clone, V: Clone, E, F: Future>(
     answer
 }
 
-/// The value of a key that was missed: from `load`, or from another caller's, for whom this thread waits. Or of one that is
-/// due: then this thread leads its flight.
+/// The value of a key that was missed: from `load`, or from another caller's loader, for which this thread waits. Or of a key
+/// that is due: then this thread leads its flight.
 pub(super) fn load_lacking<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
     to_load: ToLoad<'_, K, V>,
@@ -161,12 +161,13 @@ pub(super) fn load_lacking<K: Eq + Clone, V: Clone, E>(
     let mut load = Some(load);
     let mut once = || load.take().expect("a loader is called once")();
     let answer = load_by_pointers(cache, to_load, key, terms, &mut is_stale, &mut once);
-    // Before it is returned: what is returned leaks if a drop panics.
+    // Before the answer is returned: a finished answer leaks if a drop panics.
     drop((load, is_stale));
     answer
 }
 
-/// The same by pointers: one function for all loaders with errors of one type. Each in a program has a type of its own.
+/// The same by pointers: one function for all loaders with errors of one type. Otherwise there would be one per loader of a
+/// program, as each has a type of its own.
 #[inline(never)]
 fn load_by_pointers<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
@@ -206,7 +207,7 @@ pub(super) async fn load_lacking_async<K: Eq + Clone, V: Clone, E, F: Future>(
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
-    /// [`Cache::get`], and whether what is found is due.
+    /// [`Cache::get`], and whether the value that is found is due.
     #[inline(always)]
     pub(super) fn hit_of<Q>(&self, digest: Digest, key: &Q) -> Option<Hit<V>>
     where
@@ -220,26 +221,26 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         Some(Hit { value, is_due })
     }
 
-    /// The value of a key; if it is missed, what `load` returns, which the cache then has, if it is not [turned
+    /// Returns the value of a key; if it is missed, returns what `load` returns and inserts it, unless it is [turned
     /// away](Cache::insert).
     ///
-    /// Of all who miss a key at the same time one runs its loader, with no lock held, and the others wait for its value. If it
-    /// panics, the panic is its caller's, and another of them runs its own loader. If somebody calls `insert`, `remove`,
-    /// `remove_if`, `compute` or one of the updates for the key meanwhile, whatever comes of it, or `try_insert`, unless that
-    /// finds a value, or `clear`, or `retain` takes it out, the value goes to those who wait for it and not into the cache; nor
-    /// if it is too heavy for it. A value that is there may be loaded anew before it expires:
-    /// [`CacheBuilder::refresh_ahead`](crate::CacheBuilder::refresh_ahead).
+    /// Of all callers that miss a key at the same time, one runs its loader, with no lock held, and the others wait for its
+    /// value. If the loader panics, the panic goes to its own caller, and another caller runs its own loader. The value goes to
+    /// those that wait for it but not into the cache if, meanwhile, somebody calls `insert`, `remove`, `remove_if`, `compute`
+    /// or one of the updates for the key, whatever comes of it; or `try_insert`, unless that finds a value; or `clear`; or if
+    /// `retain` takes the key out; or if the value is too heavy for the cache. A value that is there may be loaded anew before
+    /// it expires: [`CacheBuilder::refresh_ahead`](crate::CacheBuilder::refresh_ahead).
     ///
-    /// Who waits blocks the thread. In a task, take [`Cache::get_or_insert_async`]: if the loader is another task of the same
-    /// thread, this would wait for ever.
+    /// A caller that waits blocks its thread. In a task, use [`Cache::get_or_insert_async`]: if the loader is another task of
+    /// the same thread, this method would wait forever.
     ///
     /// # Panics
     ///
-    /// If `load` asks for the same key, itself or by way of other keys' loaders: it would wait for itself; or a task of rayon's
-    /// that is run while `load` waits for others, see [`LoadError::Recursion`]. [`Cache::try_get_or_insert_with`] has an error
-    /// for it. And if the key is missed in a closure that runs
-    /// [under this cache's lock](Cache#under-a-lock), and if the removal listener panics: told of the key's old value, which
-    /// had expired, before anything is loaded; of what left for the new one, when that is in the cache.
+    /// If `load` asks for the same key, itself or by way of other keys' loaders, because it would wait for itself; the same
+    /// goes for a rayon task that is run while `load` waits for others, see [`LoadError::Recursion`].
+    /// [`Cache::try_get_or_insert_with`] returns an error instead. Also if the key is missed in a closure that runs [under this
+    /// cache's lock](Cache#under-a-lock). And if the removal listener panics: when it is told of the key's old value, which had
+    /// expired, before anything is loaded; or of entries that left for the new value, when that is in the cache.
     ///
     /// ```
     /// let cache: koel::Cache<u32, String> = koel::Cache::new(100);
@@ -252,21 +253,22 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         or_panic(self.try_get_or_insert_with(key, || Ok::<V, Infallible>(load())))
     }
 
-    /// The value of a key; if it is missed, what `load` returns, as [`Cache::get_or_insert_with`].
+    /// Returns the value of a key; if it is missed, returns what `load` returns, like [`Cache::get_or_insert_with`].
     ///
-    /// Who waits blocks the thread. In a task, take [`Cache::try_get_or_insert_async`]: if the loader is another task of the
-    /// same thread, this would wait for ever.
+    /// A caller that waits blocks its thread. In a task, use [`Cache::try_get_or_insert_async`]: if the loader is another task
+    /// of the same thread, this method would wait forever.
     ///
     /// # Errors
     ///
-    /// The loader's own, which only its caller gets: others who wait then run their loaders, one at a time, where
-    /// [`Cache::try_get_or_insert_with_shared`] hands it to all. Or that it would wait for itself.
+    /// The loader's own error, which only its caller gets: other callers that wait then run their loaders, one at a time,
+    /// whereas [`Cache::try_get_or_insert_with_shared`] hands the error to all. Or an error because the call would wait for
+    /// itself.
     ///
     /// # Panics
     ///
-    /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener
-    /// panics: told of the key's old value, which had expired, before anything is loaded; of what left for the new one, when
-    /// that is in the cache.
+    /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock). And if the removal listener
+    /// panics: when it is told of the key's old value, which had expired, before anything is loaded; or of entries that left
+    /// for the new value, when that is in the cache.
     ///
     /// ```
     /// use koel::{Cache, LoadError};
@@ -284,17 +286,18 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         self::load(self, key, Terms::alone(), load)
     }
 
-    /// As [`Cache::try_get_or_insert_with`], but if the loader fails, all who wait for it by a method with `_shared` in its
-    /// name get its error at once, if it is of the type of their own loaders' errors. So a source that takes long to fail is
-    /// asked once, and not once more for each who waits.
+    /// Like [`Cache::try_get_or_insert_with`], but if the loader fails, all callers that wait for it by a method with `_shared`
+    /// in its name get its error at once, if it is of the type of their own loaders' errors. So a source that takes long to
+    /// fail is asked once, and not once more for each waiter.
     ///
-    /// Nothing is remembered of the failure: who comes later tries again. Others who wait, by methods without it or with errors
-    /// of another type, do not get the error: one of them loads next. Nor does anybody if the key was written to meanwhile: who
-    /// waits then looks it up.
+    /// The failure is not remembered: later callers try again. Callers that wait by methods without `_shared`, or with errors
+    /// of another type, do not get the error: one of them loads next. Nobody else gets it if the key was written to meanwhile:
+    /// those that wait then look the key up.
     ///
     /// # Errors
     ///
-    /// The error of this caller's loader, or of that for which it waited. Or that it would wait for itself.
+    /// The error of this caller's loader, or of the one for which it waited. Or an error because the call would wait for
+    /// itself.
     ///
     /// # Panics
     ///
@@ -334,21 +337,21 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         self::load(self, key, Terms::shared(), || load().map_err(Arc::new))
     }
 
-    /// As [`Cache::try_get_or_insert_with`], but waits for another caller's loader for so long at most. A loader of its own
-    /// runs for as long as it takes.
+    /// Like [`Cache::try_get_or_insert_with`], but waits for another caller's loader for at most `timeout`. The caller's own
+    /// loader runs for as long as it takes.
     ///
-    /// Who waits blocks the thread, for so long at most. In a task, take [`Cache::try_get_or_insert_async`] within the limit of
-    /// time that your runtime has.
+    /// A caller that waits blocks its thread, for at most that time. In a task, use [`Cache::try_get_or_insert_async`] within
+    /// your runtime's timeout.
     ///
     /// # Errors
     ///
-    /// As [`Cache::try_get_or_insert_with`], and [`LoadError::TimedOut`].
+    /// Those of [`Cache::try_get_or_insert_with`], and [`LoadError::TimedOut`].
     ///
     /// # Panics
     ///
-    /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener
-    /// panics: told of the key's old value, which had expired, before anything is loaded; of what left for the new one, when
-    /// that is in the cache.
+    /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock). And if the removal listener
+    /// panics: when it is told of the key's old value, which had expired, before anything is loaded; or of entries that left
+    /// for the new value, when that is in the cache.
     ///
     /// ```
     /// use std::time::Duration;
@@ -375,12 +378,12 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         self::load(self, key, Terms::alone().within(timeout), load)
     }
 
-    /// As [`Cache::try_get_or_insert_with_shared`], but waits for another caller's loader for so long at most: as
+    /// Like [`Cache::try_get_or_insert_with_shared`], but waits for another caller's loader for at most `timeout`, like
     /// [`Cache::try_get_or_insert_with_timeout`].
     ///
     /// # Errors
     ///
-    /// As [`Cache::try_get_or_insert_with_shared`], and [`LoadError::TimedOut`].
+    /// Those of [`Cache::try_get_or_insert_with_shared`], and [`LoadError::TimedOut`].
     ///
     /// # Panics
     ///
@@ -404,21 +407,22 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         self::load(self, key, Terms::shared().within(timeout), || load().map_err(Arc::new))
     }
 
-    /// The value of a key; if it is missed, what the future `load` yields, which the cache then has, if it is not
-    /// [turned away](Cache::insert). For any runtime: it starts no thread, and blocks none.
+    /// Returns the value of a key; if it is missed, returns what the future `load` yields and inserts it, unless it is [turned
+    /// away](Cache::insert). For any runtime: it starts no thread, and blocks none.
     ///
-    /// As [`Cache::get_or_insert_with`], tasks among themselves and with threads. If the future is dropped while it loads,
-    /// another of those who wait loads instead, maybe before all that `load` owns has been dropped; one that waits can be
-    /// dropped at any time. One that loads, and is kept but polled no more, holds the others up, threads as well: a branch of a
-    /// `select!` on it that asks for the same key waits for ever. One that waits, and is woken as it is to load next, holds up
-    /// those who waited with it, until it is polled or dropped, or somebody comes anew. Drop it first, or give it a task of its
-    /// own.
+    /// It behaves like [`Cache::get_or_insert_with`], among tasks and between tasks and threads. If the future is dropped while
+    /// it loads, another waiter loads instead, maybe before all that `load` owns has been dropped; a future that waits can be
+    /// dropped at any time. A future that loads and is kept, but no longer polled, holds up the others, threads as well: a
+    /// branch of a `select!` on it that asks for the same key waits forever. A future that waits and is woken because it is to
+    /// load next holds up those that waited with it, until it is polled or dropped, or a new caller arrives. Drop such a future
+    /// first, or give it a task of its own.
     ///
     /// # Panics
     ///
-    /// If `load` asks for the same key, itself or by way of other keys' loaders. And if the key is missed in a closure that
-    /// runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics: told of the key's old value,
-    /// which had expired, before anything is loaded; of what left for the new one, when that is in the cache.
+    /// If `load` asks for the same key, itself or by way of other keys' loaders. Also if the key is missed in a closure that
+    /// runs [under this cache's lock](Cache#under-a-lock). And if the removal listener panics: when it is told of the key's old
+    /// value, which had expired, before anything is loaded; or of entries that left for the new value, when that is in the
+    /// cache.
     ///
     /// ```
     /// # pollster::block_on(async {
@@ -433,8 +437,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         or_panic(load_async(self, key, Terms::alone(), load).await)
     }
 
-    /// The value of a key; if it is missed, what the future `load` yields, as [`Cache::get_or_insert_async`]. For a limit of
-    /// time wrap it in your runtime's.
+    /// Returns the value of a key; if it is missed, returns what the future `load` yields, like [`Cache::get_or_insert_async`].
+    /// For a time limit, wrap the call in your runtime's timeout.
     ///
     /// # Errors
     ///
@@ -442,9 +446,9 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener
-    /// panics: told of the key's old value, which had expired, before anything is loaded; of what left for the new one, when
-    /// that is in the cache.
+    /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock). And if the removal listener
+    /// panics: when it is told of the key's old value, which had expired, before anything is loaded; or of entries that left
+    /// for the new value, when that is in the cache.
     ///
     /// ```
     /// use std::time::Duration;
@@ -465,8 +469,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         load_async(self, key, Terms::alone(), (pin!(Some(load)), identity)).await
     }
 
-    /// As [`Cache::try_get_or_insert_async`], but if the loader fails, all who wait for it on these terms get its error: see
-    /// [`Cache::try_get_or_insert_with_shared`].
+    /// Like [`Cache::try_get_or_insert_async`], but if the loader fails, all callers that wait for it on these terms get its
+    /// error: see [`Cache::try_get_or_insert_with_shared`].
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Values that are loaded when they are missed, or are stale to who asks: once for all [F9].
+//! Values that are loaded when they are missed, or are stale to the caller: once for all such callers [F9].
 
 use core::any::Any;
 use core::convert::{Infallible, identity};
@@ -11,7 +11,7 @@ use super::Cache;
 use super::flight::{LoadError, Terms, or_panic};
 use super::load::{Loader, Loading, Lookup, load_lacking, load_lacking_async};
 
-/// The value of a key: the cache's, as `load` takes it, if it is not stale to this caller; else as `load_lacking`.
+/// The value of a key: the cache's, like `load`, if it is not stale to this caller; else that of `load_lacking`.
 pub(super) fn load_if<K: Eq + Clone, V: Clone, E>(
     cache: &impl Loading<K, V>,
     key: K,
@@ -23,7 +23,7 @@ pub(super) fn load_if<K: Eq + Clone, V: Clone, E>(
     let hit = cache.hit(digest, &key).filter(|hit| !is_stale(&hit.value));
     let answer = match Lookup::new(cache, digest, &key, hit) {
         Lookup::Value(value) => {
-            // Before there is an answer: one that is returned leaks if a drop panics.
+            // Before there is an answer: a finished answer leaks if a drop panics.
             drop((key, load));
             Ok(value)
         }
@@ -61,30 +61,30 @@ pub(super) async fn load_async_if<K: Eq + Clone, V: Clone, E, F: Future>(
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
-    /// The value of a key; if it is missed, or is there and `is_stale` holds for it, what `load` returns, which the cache then
-    /// has in its place.
+    /// Returns the value of a key; if it is missed, or if it is there and `is_stale` holds for it, returns what `load` returns,
+    /// which the cache then has in its place.
     ///
-    /// For values of which something else than time says that they are out of date: a version that was announced, or a token
-    /// that a server has refused. All is as told of [`Cache::get_or_insert_with`], as if a value that is stale were missed: of
-    /// all who find it so at the same time one loads the key anew, and the others wait for that. Where an old value will do
-    /// meanwhile, take [`CacheBuilder::refresh_ahead`](crate::CacheBuilder::refresh_ahead).
+    /// For values that become out of date by something other than time: a version that was announced, or a token that a server
+    /// has refused. Everything is as for [`Cache::get_or_insert_with`], as if a stale value were missed: of all callers that
+    /// find it stale at the same time, one loads the key anew, and the others wait for that load. Where an old value will do
+    /// meanwhile, use [`CacheBuilder::refresh_ahead`](crate::CacheBuilder::refresh_ahead).
     ///
-    /// A caller gets a value for which his `is_stale` does not hold, or one whose load began after he had asked, be that stale
-    /// to him or not: it is as new as any. So nothing is loaded in a loop, and `|_| true` has a key loaded anew, whatever is
-    /// there, together with others who want that.
+    /// A caller gets a value for which its `is_stale` does not hold, or one whose load began after the caller had asked,
+    /// whether that is stale to it or not: it is as new as any. So nothing is loaded in a loop, and `|_| true` has a key loaded
+    /// anew, whatever is there, together with other callers that want that.
     ///
-    /// The old value stays until the new one has come, and if the loader fails or panics or the new one is too heavy for the
-    /// cache; by other methods it is found as before: [`remove`](Cache::remove) it, if it must not be. What was loaded takes
-    /// the place of a value for which `is_stale` holds, or that is due, and of no other.
+    /// The old value stays until the new one has come; it also stays if the loader fails or panics, or if the new value is too
+    /// heavy for the cache. Other methods find it as before: [`remove`](Cache::remove) it if they must not. A loaded value
+    /// takes the place of a value for which `is_stale` holds, or that is due, and of no other.
     ///
-    /// `is_stale` runs with no lock held: on what is found, and if that is stale on what is there before the load and after it,
-    /// and on what others have loaded. When it is asked after the load, nothing that leaves the cache is freed meanwhile. A
-    /// value that it finds stale is counted as a hit.
+    /// `is_stale` runs with no lock held. It is called for the value that is found and, if that is stale, for the value that is
+    /// there before the load and after it, and for values that others have loaded. While it is called after the load, nothing
+    /// that leaves the cache is freed. A value that it finds stale is counted as a hit.
     ///
     /// # Panics
     ///
-    /// As [`Cache::get_or_insert_with`], where to find a value stale is as to miss it. And if `is_stale` panics: the cache is
-    /// as it was, and if others wait, one of them loads.
+    /// As [`Cache::get_or_insert_with`], where a stale value counts as a miss. And if `is_stale` panics: then the cache is as
+    /// it was, and if others wait, one of them loads.
     ///
     /// ```
     /// let menus: koel::Cache<&str, (u32, &str)> = koel::Cache::new(100); // each with its version
@@ -105,7 +105,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         or_panic(load_if(self, key, Terms::alone(), || Ok::<V, Infallible>(load()), is_stale))
     }
 
-    /// As [`Cache::get_or_insert_with_if`], with a loader that may fail: then the old value stays where it is, and is not
+    /// Like [`Cache::get_or_insert_with_if`], with a loader that may fail: then the old value stays where it is, and is not
     /// returned.
     ///
     /// # Errors
@@ -114,7 +114,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// As [`Cache::try_get_or_insert_with`], where to find a value stale is as to miss it; and if `is_stale` panics.
+    /// As [`Cache::try_get_or_insert_with`], where a stale value counts as a miss; and if `is_stale` panics.
     ///
     /// ```
     /// use koel::{Cache, LoadError};
@@ -134,8 +134,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         load_if(self, key, Terms::alone(), load, is_stale)
     }
 
-    /// As [`Cache::try_get_or_insert_with_if`], but if the loader fails, all who wait for it on these terms get its error: see
-    /// [`Cache::try_get_or_insert_with_shared`].
+    /// Like [`Cache::try_get_or_insert_with_if`], but if the loader fails, all callers that wait for it on these terms get its
+    /// error: see [`Cache::try_get_or_insert_with_shared`].
     ///
     /// # Errors
     ///
@@ -160,7 +160,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         load_if(self, key, Terms::shared(), || load().map_err(Arc::new), is_stale)
     }
 
-    /// As [`Cache::get_or_insert_with_if`], for tasks, with a future for what is missed or stale: as of
+    /// Like [`Cache::get_or_insert_with_if`], for tasks, with a future for what is missed or stale, as in
     /// [`Cache::get_or_insert_async`].
     ///
     /// # Panics
@@ -185,7 +185,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         or_panic(load_async_if(self, key, Terms::alone(), load, is_stale).await)
     }
 
-    /// As [`Cache::try_get_or_insert_with_if`], for tasks: as [`Cache::try_get_or_insert_async`].
+    /// Like [`Cache::try_get_or_insert_with_if`], for tasks: see [`Cache::try_get_or_insert_async`].
     ///
     /// # Errors
     ///
@@ -211,7 +211,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # pollster::block_on(async {
     /// let tokens: koel::Cache<&str, Token> = koel::Cache::new(100);
-    /// let at_least = Duration::from_secs(30); // that takes what is to be done with it
+    /// let at_least = Duration::from_secs(30); // long enough for what is to be done with the token
     /// let is_stale = |token: &Token| token.until < Instant::now() + at_least;
     /// let token = tokens.try_get_or_insert_async_if("api", log_in("api"), is_stale).await;
     /// assert_eq!(token.unwrap().secret, 49);
@@ -227,8 +227,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         load_async_if(self, key, Terms::alone(), load, is_stale).await
     }
 
-    /// As [`Cache::try_get_or_insert_async_if`], but if the loader fails, all who wait for it on these terms get its error: see
-    /// [`Cache::try_get_or_insert_with_shared`].
+    /// Like [`Cache::try_get_or_insert_async_if`], but if the loader fails, all callers that wait for it on these terms get its
+    /// error: see [`Cache::try_get_or_insert_with_shared`].
     ///
     /// # Errors
     ///

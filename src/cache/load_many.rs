@@ -1,4 +1,4 @@
-//! Values of many keys that are loaded when they are missed: by one call, and each once for all who miss it.
+//! Values of many keys that are loaded when they are missed: by one call, and each once for all callers that miss it.
 
 use core::any::Any;
 use core::convert::{Infallible, identity};
@@ -16,8 +16,8 @@ use super::flight::{LoadError, Missed, Terms, or_panic};
 use super::load::Loading;
 use super::timer::Timer;
 
-/// The values of many keys: the cache's, or, where they are missed, from `load`, or from other callers', for whom this thread
-/// waits.
+/// The values of many keys: the cache's or, where they are missed, from `load`, or from other callers' loaders, for which this
+/// thread waits.
 #[track_caller]
 pub(super) fn load_many<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V)>>(
     cache: &impl Loading<K, V>,
@@ -37,12 +37,12 @@ pub(super) fn load_many<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V
     };
     let loaded = cache.flights().load_many(cache, &mut lacking.missed, &terms, timed);
     lacking.hand_out(cache, out, loaded.is_err());
-    // Before there is an answer: an error that is returned leaks if a drop panics.
+    // Before there is an answer: a finished error leaks if a drop panics.
     drop(load);
     loaded
 }
 
-/// The same for tasks, with what `answer` makes of what the futures yield.
+/// The same for tasks; `answer` turns what the futures yield into results.
 pub(super) async fn load_many_async<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V)>, F: Future>(
     cache: &impl Loading<K, V>,
     keys: &[K],
@@ -68,7 +68,7 @@ pub(super) async fn load_many_async<K: Eq + Clone, V: Clone, E, P: IntoIterator<
     loaded
 }
 
-/// What was loaded; each is counted when it comes. Many loaders make what they return only then.
+/// The loaded pairs, each counted when it arrives. Many loaders make what they return only then.
 fn counted<K, V>(
     cache: &impl Loading<K, V>,
     pairs: impl IntoIterator<Item = (K, V)>,
@@ -82,7 +82,7 @@ fn counted<K, V>(
     })
 }
 
-/// What this returns; if it panics a load has failed.
+/// What `make` returns; if it panics, a load has failed.
 fn or_failed<T>(counts: &Counters, make: impl FnOnce() -> T) -> T {
     struct Failing<'c>(&'c Counters);
     impl Drop for Failing<'_> {
@@ -96,17 +96,17 @@ fn or_failed<T>(counts: &Counters, make: impl FnOnce() -> T) -> T {
     made
 }
 
-/// What was missed of many keys, or is due.
+/// Those of many keys that were missed, or are due.
 struct Lacking<'k, K, V> {
     /// Each key once.
     missed: Vec<Missed<'k, K, V>>,
-    /// Where they came first.
+    /// Where each key came first.
     places: Vec<usize>,
-    /// Where they came again, and which they are.
+    /// Where keys came again, and which keys they are.
     again: Vec<(usize, usize)>,
 }
 
-/// Looks all of them up.
+/// Looks up all keys.
 #[track_caller]
 fn look_up<'k, K: Eq, V: Clone>(
     cache: &impl Loading<K, V>,
@@ -137,7 +137,8 @@ fn look_up<'k, K: Eq, V: Clone>(
 }
 
 impl<K: Eq, V: Clone> Lacking<'_, K, V> {
-    /// Puts what has come of them into its places; looks for the others once more, if it was not waited for all.
+    /// Puts the values that have come into their places. Looks the other keys up once more, if the call did not wait for all of
+    /// them.
     fn hand_out(mut self, cache: &impl Loading<K, V>, out: &mut [Option<V>], looks_again: bool) {
         for missed in self.missed.iter_mut().filter(|missed| looks_again && missed.value.is_none()) {
             missed.value = cache.look_up(missed.digest, missed.key);
@@ -152,30 +153,30 @@ impl<K: Eq, V: Clone> Lacking<'_, K, V> {
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
-    /// The values of many keys: those that are missed are loaded together, by one call of `load`, as of a query for many rows;
-    /// `out[i]` becomes the value of `keys[i]`, or `None` if there is none.
+    /// Gets the values of many keys. Those that are missed are loaded together, by one call of `load`, as by one query for many
+    /// rows; `out[i]` becomes the value of `keys[i]`, or `None` if there is none.
     ///
     /// `load` gets the keys that nobody else is loading, each once, and returns pairs of keys and values in any order: a list,
-    /// a map. Of a key for which it returns nothing there is no value, and the cache keeps nothing: to keep that, let values be
-    /// `Option`s, and return `None` for it. Pairs of keys that it was not asked for are dropped.
+    /// a map. A key for which it returns nothing has no value, and the cache keeps nothing for it: to keep that, let values be
+    /// `Option`s, and return `None` for the key. Pairs of keys that it was not asked for are dropped.
     ///
-    /// For each key it is as [`Cache::get_or_insert_with`]: one caller loads it, by whichever call, and what was written to
-    /// meanwhile is not replaced. What others are loading is waited for when `load` has ended, so that callers who ask for the
-    /// same keys in different orders never wait for each other; that blocks the thread: in a task, take
-    /// [`Cache::get_many_or_insert_async`]. If some of those fail, or have no value, `load` is called again, for all of them
-    /// that are known to have none by then. Until all of a call's values are in the cache, or have failed, who runs in the
-    /// middle of that, such as a weigher, a removal listener or a waker, cannot load its other keys.
+    /// Each key is treated as by [`Cache::get_or_insert_with`]: one caller loads it, by whichever method, and a value that was
+    /// written meanwhile is not replaced. The call waits for keys that others are loading when `load` has ended, so that
+    /// callers that ask for the same keys in different orders never wait for each other. Waiting blocks the thread: in a task,
+    /// use [`Cache::get_many_or_insert_async`]. If some of those loads fail, or have no value, `load` is called again, for all
+    /// keys that are known to have none by then. Until all of a call's values are in the cache, or have failed, code that runs
+    /// in the middle of that, such as a weigher, a removal listener or a waker, cannot load its other keys.
     ///
     /// Where values are [refreshed ahead](crate::CacheBuilder::refresh_ahead), those that are due are loaded with those that
-    /// are missed, and the whole call waits for that; of one for which `load` returns nothing, the old value stays.
+    /// are missed, and the whole call waits for that; a value for whose key `load` returns nothing stays.
     ///
-    /// If all are there it costs what [`Cache::get_many`] does, and where values are refreshed a second look at each; else some
-    /// allocations, and for each key that is missed a load without its loader.
+    /// If all values are there, the call costs what [`Cache::get_many`] does and, where values are refreshed, a second look at
+    /// each. Otherwise it costs a few allocations and, for each key that is missed, what a load costs without its loader.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length, and as [`Cache::get_or_insert_with`]. If `load` panics, what the cache had is in
-    /// `out`, and nothing else.
+    /// If the slices differ in length, and as [`Cache::get_or_insert_with`]. If `load` panics, `out` has the values that the
+    /// cache had, and nothing else.
     ///
     /// ```
     /// let cache: koel::Cache<u32, String> = koel::Cache::new(100);
@@ -199,16 +200,17 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         or_panic(load_many(self, keys, out, Terms::alone(), |keys| Ok::<P, Infallible>(load(keys))));
     }
 
-    /// The values of many keys, with a loader that may fail: as [`Cache::get_many_or_insert_with`].
+    /// Gets the values of many keys, with a loader that may fail: see [`Cache::get_many_or_insert_with`].
     ///
     /// # Errors
     ///
-    /// The loader's own, which ends the call: others who wait for one of its keys then run their loaders. Or that it would wait
-    /// for itself. What the cache had, and what was loaded by then, is in `out`.
+    /// The loader's own error, which ends the call: other callers that wait for one of its keys then run their loaders. Or an
+    /// error because the call would wait for itself. The values that the cache had, and those that were loaded by then, are in
+    /// `out`.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length, and as [`Cache::try_get_or_insert_with`].
+    /// If the slices differ in length, and as [`Cache::try_get_or_insert_with`].
     ///
     /// ```
     /// use koel::{Cache, LoadError};
@@ -233,14 +235,14 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         load_many(self, keys, out, Terms::alone(), load)
     }
 
-    /// As [`Cache::try_get_many_or_insert_with`], but if the loader fails, all who wait for one of its keys on these terms get
-    /// its error at once, by whichever call: see [`Cache::try_get_or_insert_with_shared`]. So a source that takes long to fail
-    /// is asked once, and not once more for each who waits.
+    /// Like [`Cache::try_get_many_or_insert_with`], but if the loader fails, all callers that wait for one of its keys on these
+    /// terms get its error at once, by whichever method: see [`Cache::try_get_or_insert_with_shared`]. So a source that takes
+    /// long to fail is asked once, and not once more for each waiter.
     ///
     /// # Errors
     ///
-    /// The error of this caller's loader, or of one for which it waited; either ends the call. Or that it would wait for
-    /// itself. What the cache had, and what was loaded by then, is in `out`.
+    /// The error of this caller's loader, or of one for which it waited; either ends the call. Or an error because the call
+    /// would wait for itself. The values that the cache had, and those that were loaded by then, are in `out`.
     ///
     /// # Panics
     ///
@@ -264,12 +266,13 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         load_many(self, keys, out, Terms::shared(), move |keys| load(keys).map_err(Arc::new))
     }
 
-    /// As [`Cache::try_get_many_or_insert_with_shared`], but waits for other callers' loaders for so long at most, from when it
-    /// is called. Its own loader runs for as long as it takes.
+    /// Like [`Cache::try_get_many_or_insert_with_shared`], but waits for other callers' loaders for at most `timeout` from the
+    /// beginning of the call. Its own loader runs for as long as it takes.
     ///
     /// # Errors
     ///
-    /// As [`Cache::try_get_many_or_insert_with_shared`], and [`LoadError::TimedOut`]: what has come by then is in `out`.
+    /// Those of [`Cache::try_get_many_or_insert_with_shared`], and [`LoadError::TimedOut`]: the values that have come by then
+    /// are in `out`.
     ///
     /// # Panics
     ///
@@ -309,8 +312,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         load_many(self, keys, out, terms, move |keys| load(keys).map_err(Arc::new))
     }
 
-    /// The values of many keys, for tasks: as [`Cache::get_many_or_insert_with`], with a future for what was missed. On any
-    /// runtime; dropping the call is as dropping that of [`Cache::get_or_insert_async`].
+    /// Gets the values of many keys, for tasks: like [`Cache::get_many_or_insert_with`], with a future for the keys that were
+    /// missed. For any runtime; dropping the call has the effect of dropping that of [`Cache::get_or_insert_async`].
     ///
     /// # Panics
     ///
@@ -332,7 +335,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         or_panic(load_many_async(self, keys, out, Terms::alone(), load, Ok::<P, Infallible>).await);
     }
 
-    /// The values of many keys, for tasks, with a loader that may fail: as [`Cache::get_many_or_insert_async`].
+    /// Gets the values of many keys, for tasks, with a loader that may fail: see [`Cache::get_many_or_insert_async`].
     ///
     /// # Errors
     ///
@@ -340,7 +343,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length, and as [`Cache::try_get_or_insert_async`].
+    /// If the slices differ in length, and as [`Cache::try_get_or_insert_async`].
     ///
     /// ```
     /// use koel::{Cache, LoadError};
@@ -377,8 +380,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         load_many_async(self, keys, out, Terms::alone(), load, identity).await
     }
 
-    /// As [`Cache::try_get_many_or_insert_async`], but if the loader fails, all who wait for one of its keys on these terms get
-    /// its error: see [`Cache::try_get_many_or_insert_with_shared`].
+    /// Like [`Cache::try_get_many_or_insert_async`], but if the loader fails, all callers that wait for one of its keys on
+    /// these terms get its error: see [`Cache::try_get_many_or_insert_with_shared`].
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Values that are loaded when they are missed, by a reference, of which a key is made only then.
+//! Values that are loaded when they are missed, by a reference to the key, of which a key is made only then.
 
 use core::any::Any;
 use core::convert::{Infallible, identity};
@@ -15,7 +15,7 @@ use super::flight::{LoadError, Terms, nothing_is_stale, or_panic};
 use super::load::{Loader, Lookup, load_lacking, load_lacking_async};
 use crate::to_key::ToKey;
 
-/// The value of a key: the cache's, or, if it is missed or due, as `load_lacking`.
+/// The value of a key: the cache's, or, if it is missed or due, that of `load_lacking`.
 fn load_ref<K: Hash + Eq + Clone, V: Clone, S: BuildHasher, Q, E>(
     cache: &Cache<K, V, S>,
     key: &Q,
@@ -28,7 +28,7 @@ where
     let digest = cache.digest(key);
     match Lookup::new(cache, digest, key, cache.hit_of(digest, key)) {
         Lookup::Value(value) => {
-            // Before there is an answer: one that is returned leaks if a drop panics.
+            // Before there is an answer: a finished answer leaks if a drop panics.
             drop(load);
             Ok(value)
         }
@@ -62,7 +62,7 @@ where
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
-    /// As [`Cache::get_or_insert_with`], by a reference, of which a key is made ([`ToKey`]) if it is missed.
+    /// Like [`Cache::get_or_insert_with`], but takes a reference, of which a key is made ([`ToKey`]) if it is missed.
     ///
     /// # Panics
     ///
@@ -82,7 +82,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         or_panic(self.try_get_or_insert_with_ref(key, || Ok::<V, Infallible>(load())))
     }
 
-    /// As [`Cache::try_get_or_insert_with`], by a reference, of which a key is made ([`ToKey`]) if it is missed.
+    /// Like [`Cache::try_get_or_insert_with`], but takes a reference, of which a key is made ([`ToKey`]) if it is missed.
     ///
     /// # Errors
     ///
@@ -90,9 +90,9 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener
-    /// panics: told of the key's old value, which had expired, before anything is loaded; of what left for the new one, when
-    /// that is in the cache.
+    /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock). And if the removal listener
+    /// panics: when it is told of the key's old value, which had expired, before anything is loaded; or of entries that left
+    /// for the new value, when that is in the cache.
     ///
     /// ```
     /// use koel::LoadError;
@@ -113,11 +113,12 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         load_ref(self, key, Terms::alone(), load)
     }
 
-    /// As [`Cache::try_get_or_insert_with_timeout`], by a reference, of which a key is made ([`ToKey`]) if it is missed.
+    /// Like [`Cache::try_get_or_insert_with_timeout`], but takes a reference, of which a key is made ([`ToKey`]) if it is
+    /// missed.
     ///
     /// # Errors
     ///
-    /// As [`Cache::try_get_or_insert_with`], and [`LoadError::TimedOut`].
+    /// Those of [`Cache::try_get_or_insert_with`], and [`LoadError::TimedOut`].
     ///
     /// # Panics
     ///
@@ -142,7 +143,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         load_ref(self, key, Terms::alone().within(timeout), load)
     }
 
-    /// As [`Cache::try_get_or_insert_with_shared`], by a reference, of which a key is made ([`ToKey`]) if it is missed.
+    /// Like [`Cache::try_get_or_insert_with_shared`], but takes a reference, of which a key is made ([`ToKey`]) if it is
+    /// missed.
     ///
     /// # Errors
     ///
@@ -171,11 +173,12 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         load_ref(self, key, Terms::shared(), || load().map_err(Arc::new))
     }
 
-    /// As [`Cache::try_get_or_insert_with_shared_timeout`], by a reference, of which a key is made ([`ToKey`]) if it is missed.
+    /// Like [`Cache::try_get_or_insert_with_shared_timeout`], but takes a reference, of which a key is made ([`ToKey`]) if it
+    /// is missed.
     ///
     /// # Errors
     ///
-    /// As [`Cache::try_get_or_insert_with_shared`], and [`LoadError::TimedOut`].
+    /// Those of [`Cache::try_get_or_insert_with_shared`], and [`LoadError::TimedOut`].
     ///
     /// # Panics
     ///
@@ -210,7 +213,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         load_ref(self, key, Terms::shared().within(timeout), || load().map_err(Arc::new))
     }
 
-    /// As [`Cache::get_or_insert_async`], by a reference, of which a key is made ([`ToKey`]) if it is missed.
+    /// Like [`Cache::get_or_insert_async`], but takes a reference, of which a key is made ([`ToKey`]) if it is missed.
     ///
     /// # Panics
     ///
@@ -230,7 +233,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         or_panic(load_ref_async(self, key, Terms::alone(), load).await)
     }
 
-    /// As [`Cache::try_get_or_insert_async`], by a reference, of which a key is made ([`ToKey`]) if it is missed.
+    /// Like [`Cache::try_get_or_insert_async`], but takes a reference, of which a key is made ([`ToKey`]) if it is missed.
     ///
     /// # Errors
     ///
@@ -259,7 +262,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         load_ref_async(self, key, Terms::alone(), (pin!(Some(load)), identity)).await
     }
 
-    /// As [`Cache::try_get_or_insert_async_shared`], by a reference, of which a key is made ([`ToKey`]) if it is missed.
+    /// Like [`Cache::try_get_or_insert_async_shared`], but takes a reference, of which a key is made ([`ToKey`]) if it is
+    /// missed.
     ///
     /// # Errors
     ///

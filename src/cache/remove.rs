@@ -1,4 +1,4 @@
-//! [`Cache`]: entries that are asked to go.
+//! [`Cache`]: removal of single entries.
 
 use core::hash::{BuildHasher, Hash};
 
@@ -10,19 +10,20 @@ use super::write::At;
 use crate::entries::{Entry, EntryPointer};
 
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// Takes an entry out, if a condition holds for it, or there is none: it is one of those that `out` has to tell of, and is
-    /// there as long as that has not ended, or a guard is there that was entered before. Nothing, if it had expired.
+    /// Takes an entry out, if a condition holds for it, or if there is no condition. The entry is then one of those that `out`
+    /// has to report; it stays alive until `out` has ended, or for as long as a guard that was entered before. Returns nothing
+    /// if it had expired.
     pub(super) fn take_out_if<Q: ?Sized + Hash + Equivalent<K>>(
         &self,
         key: &Q,
         out: &mut Departures<'_, K, V>,
-        // Here to the end, if it is not asked: what it owns is the user's, and not dropped under the lock.
+        // Kept to the end, if it is not called: what it owns is the user's, and is not dropped under the lock.
         mut condition: Option<impl FnOnce(&K, &V) -> bool>,
     ) -> Option<EntryPointer> {
         let digest = self.digest(key);
         let At { mut writing, found, .. } = self.at(digest, key);
-        // Whatever a condition says, which may have written to the source. And if there is nothing: what is being loaded may be
-        // what is to go [F5].
+        // Whatever a condition says, as it may have written to the source. And even if there is no entry: the value that is
+        // being loaded may be the one to remove [F5].
         let deciding = self.flights.deciding(digest, key);
         let leaving = found.and_then(|found| {
             let entry = writing.locked.item(found);
@@ -40,7 +41,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         (!expired).then_some(entry)
     }
 
-    /// Takes the entry of a key out; a clone of its value. Without `Clone`: [`CacheView::remove`](super::CacheView::remove).
+    /// Removes the entry of a key and returns a clone of its value. For values without `Clone`, see
+    /// [`CacheView::remove`](super::CacheView::remove).
     ///
     /// # Panics
     ///
@@ -62,17 +64,18 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.remove_with(key, None::<fn(&K, &V) -> bool>)
     }
 
-    /// Takes the entry of a key out if `condition` holds for it; a clone of its value. `condition` runs under the lock of
-    /// the key's segment, at most once.
+    /// Removes the entry of a key if `condition` holds for it, and returns a clone of its value. `condition` runs under the
+    /// lock of the key's segment, at most once.
     ///
-    /// Whatever comes of it, what is being loaded for the key meanwhile is not kept: if there is nothing, that may be what was
-    /// to go, and `condition` may have written to the source of values. So it is not for who wants another value at once, as
-    /// the load may be that of somebody who has found the old one as he has: [`Cache::get_or_insert_with_if`].
+    /// Whatever comes of it, a value that is being loaded for the key meanwhile is not kept: if there is no entry, that value
+    /// may be the one to remove, and `condition` may have written to the source of values. So this method is not for callers
+    /// that want another value at once, as the load may be that of a caller that has found the same old value: they use
+    /// [`Cache::get_or_insert_with_if`].
     ///
     /// # Panics
     ///
-    /// If `condition` panics or writes to this cache, which then is as it was; in a closure that runs
-    /// [under this cache's lock](Cache#under-a-lock), and if the removal listener panics.
+    /// If `condition` panics or writes to this cache, which then is as it was; in a closure that runs [under this cache's
+    /// lock](Cache#under-a-lock), and if the removal listener panics.
     ///
     /// ```
     /// let cache: koel::Cache<&str, u32> = koel::Cache::new(10);
@@ -89,7 +92,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.remove_with(key, Some(condition))
     }
 
-    /// The same, whether or not there is a condition.
+    /// The same, with or without a condition.
     fn remove_with<Q>(&self, key: &Q, condition: Option<impl FnOnce(&K, &V) -> bool>) -> Option<V>
     where
         Q: ?Sized + Hash + Equivalent<K>,
@@ -99,7 +102,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let entry = self.take_out_if(key, &mut out, condition)?;
         // SAFETY: `out` has not ended.
         let value = unsafe { Entry::<K, V>::deref(entry) }.pair().1.clone();
-        // Before there is an answer: what is returned leaks if the listener panics.
+        // Before there is an answer: a finished answer leaks if the listener panics.
         out.end();
         Some(value)
     }

@@ -1,4 +1,4 @@
-//! Keys that are loaded outside of any closure: who misses one is handed the right to load it [F10].
+//! Keys that are loaded outside of any closure: a caller that misses a key is handed the right to load it [F10].
 
 use core::convert::{Infallible, identity};
 use core::fmt;
@@ -16,20 +16,21 @@ use super::timer::Timer;
 use crate::hash::Digest;
 use crate::to_key::ToKey;
 
-/// The right to load a key that was missed: from [`Cache::get_or_reserve`]. One caller has it at a time, until the key is
-/// written to: then who misses it gets another, whose value is kept.
+/// The right to load a key that was missed, from [`Cache::get_or_reserve`]. One caller has it at a time, until the key is
+/// written to: then the next caller that misses the key gets another, whose value is kept.
 ///
-/// Others who ask for the key wait for the value that comes by [`insert`](Reservation::insert). If this is dropped instead,
-/// with an error, say, or in a panic, one of them gets the right, or runs its loader; nothing is remembered. So do not keep it
-/// for longer than it takes to load the value, and do not forget it ([`std::mem::forget`]): who waits would wait for ever.
+/// Other callers that ask for the key wait for the value that comes by [`insert`](Reservation::insert). If the reservation is
+/// dropped instead, with an error, for example, or in a panic, one of them gets the right, or runs its loader; nothing is
+/// remembered. So do not keep a reservation for longer than it takes to load the value, and do not forget it
+/// ([`std::mem::forget`]): those that wait would wait forever.
 ///
-/// It belongs to its thread, as a loader that runs there: if this thread asks for the same key while it has this, in whatever
-/// task or closure, and also when the key was written to, that is [recursion](LoadError::Recursion). To load in another thread,
-/// or across an `.await`, [`detach`](Reservation::detach) it.
+/// A reservation belongs to its thread, like a loader that runs there. If this thread asks for the same key while it has the
+/// reservation, in whatever task or closure, that is [recursion](LoadError::Recursion), even if the key was written to. To load
+/// in another thread, or across an `.await`, [`detach`](Reservation::detach) it.
 #[doc(alias = "PlaceholderGuard")]
 #[must_use = "who waits for the key does so until it has a value, or this is dropped"]
 pub struct Reservation<'c, K, V, S = RandomState> {
-    /// Dropped first: who is woken as the other is dropped may ask for the key, also on this thread.
+    /// Dropped first: a caller that is woken as the other field is dropped may ask for the key, also on this thread.
     held: Held,
     detached: DetachedReservation<'c, K, V, S>,
 }
@@ -37,13 +38,13 @@ pub struct Reservation<'c, K, V, S = RandomState> {
 /// A [`Reservation`] that belongs to no thread, and is `Send` if key, value and hasher are `Send` and `Sync`: from
 /// [`Cache::get_or_reserve_async`] or [`Reservation::detach`].
 ///
-/// The cache does not know who has it. So who has it and asks for its key waits for ever, for himself, as does who waits, by
-/// way of whatever others, for somebody who does.
+/// The cache does not know who has it. So a holder that asks for its own key waits for itself, forever; so does a caller that
+/// waits, by way of whatever others, for a holder that does.
 #[must_use = "who waits for the key does so until it has a value, or this is dropped"]
 #[doc(alias = "PlaceholderGuard")]
 pub struct DetachedReservation<'c, K, V, S = RandomState> {
     timer: Timer<'c>,
-    /// Dropped before the key, whose drop is the user's and may ask for it.
+    /// Dropped before the key, whose drop is the user's and may ask for the key.
     flight: Flight<'c, K, V>,
     key: K,
     cache: &'c Cache<K, V, S>,
@@ -53,16 +54,17 @@ pub struct DetachedReservation<'c, K, V, S = RandomState> {
 type Reserved<V, R> = Result<Result<V, R>, LoadError<Infallible>>;
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
-    /// The value of a key; if it is missed, the right to load it, as an `Err`: for what does not fit into the closure that
-    /// [`Cache::get_or_insert_with`] takes.
+    /// Returns the value of a key; if it is missed, the right to load it, as an `Err`: for loads that do not fit into the
+    /// closure that [`Cache::get_or_insert_with`] takes.
     ///
-    /// Of all who miss a key at the same time one gets the right, or runs his loader, and the others wait for his value. What
-    /// is told there of writes to the key meanwhile, and of what is too heavy, is so here. A value that is there is returned
-    /// until it expires, and nothing [refreshed](crate::CacheBuilder::refresh_ahead). From when it is reserved to when it is
-    /// inserted is counted as a load, and one that is dropped as a load that failed.
+    /// Of all callers that miss a key at the same time, one gets the right, or runs its loader, and the others wait for its
+    /// value. What that method says about writes to the key meanwhile, and about values that are too heavy, holds here too. A
+    /// value that is there is returned until it expires, and nothing is [refreshed](crate::CacheBuilder::refresh_ahead). The
+    /// time from the reservation to the insertion is counted as a load, and a reservation that is dropped as a load that
+    /// failed.
     ///
-    /// Who waits blocks the thread. In a task, take [`Cache::get_or_reserve_async`]: if who has the right is another task of
-    /// the same thread, this panics, or would wait for ever.
+    /// A caller that waits blocks its thread. In a task, use [`Cache::get_or_reserve_async`]: if the holder of the right is
+    /// another task of the same thread, this method panics, or would wait forever.
     ///
     /// # Errors
     ///
@@ -70,17 +72,17 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If the key is one that this thread has reserved or is loading, or that is loaded by who waits for one of these: see
-    /// [`LoadError::Recursion`], for which [`Cache::try_get_or_reserve_timeout`] has an error. And if the key is missed in a
-    /// closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics, told of the key's
-    /// old value, which had expired.
+    /// If the key is one that this thread has reserved or is loading, or one that is loaded by a caller that waits for one of
+    /// these: see [`LoadError::Recursion`], which [`Cache::try_get_or_reserve_timeout`] returns as an error. Also if the key is
+    /// missed in a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics when it
+    /// is told of the key's old value, which had expired.
     ///
     /// ```
     /// use std::io::{self, Read};
     ///
     /// use koel::Cache;
     ///
-    /// /// The length of the text that a stream begins with: `?` returns from here, as it would not from a loader.
+    /// /// The length of the text that a stream begins with: `?` returns from this function, as it would not from a loader.
     /// fn length(cache: &Cache<u32, usize>, id: u32, stream: &mut impl Read) -> io::Result<usize> {
     ///     let reservation = match cache.get_or_reserve(id) {
     ///         Ok(length) => return Ok(length),
@@ -92,7 +94,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// }
     ///
     /// let cache = Cache::new(100);
-    /// assert!(length(&cache, 7, &mut &b"\xff"[..]).is_err()); // the next who asks loads it
+    /// assert!(length(&cache, 7, &mut &b"\xff"[..]).is_err()); // the next caller that asks loads it
     /// assert_eq!(length(&cache, 7, &mut &b"seven"[..])?, 5);
     /// assert_eq!(length(&cache, 7, &mut io::empty())?, 5);
     /// # io::Result::Ok(())
@@ -103,17 +105,17 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         or_panic(self.reserve(key, Terms::alone()))
     }
 
-    /// As [`Cache::get_or_reserve`], but waits for another caller for so long at most.
+    /// Like [`Cache::get_or_reserve`], but waits for another caller for at most `timeout`.
     ///
     /// # Errors
     ///
-    /// [`LoadError::TimedOut`], or [`LoadError::Recursion`], as it would wait for itself. Within the result is what
+    /// [`LoadError::TimedOut`], or [`LoadError::Recursion`] if the call would wait for itself. Within the result is what
     /// [`Cache::get_or_reserve`] returns.
     ///
     /// # Panics
     ///
     /// If the key is missed in a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener
-    /// panics, told of the key's old value, which had expired.
+    /// panics when it is told of the key's old value, which had expired.
     ///
     /// ```
     /// use std::time::Duration;
@@ -149,13 +151,14 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         self.reserve(key, Terms::alone().within(timeout))
     }
 
-    /// As [`Cache::get_or_reserve`], for tasks, of any runtime: for what does not fit into the future that
+    /// Like [`Cache::get_or_reserve`], for tasks, of any runtime: for loads that do not fit into the future that
     /// [`Cache::get_or_insert_async`] takes.
     ///
-    /// Dropping the future is always well, and so is dropping what it yields: if others wait, one of them loads. Who has what
-    /// it yields and asks for the key, in the same task, say, waits for himself, for ever: the cache does not know who has it.
+    /// Dropping the future is always safe, and so is dropping what it yields: if others wait, one of them loads. A caller that
+    /// has the reservation it yields and asks for the key, in the same task, for example, waits for itself, forever: the cache
+    /// does not know who has it.
     ///
-    /// It borrows the cache. A task that is spawned, and has the cache in an `Arc`, makes the call itself.
+    /// The future borrows the cache. A task that is spawned, and has the cache in an `Arc`, makes the call itself.
     ///
     /// # Errors
     ///
@@ -163,10 +166,10 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If a loader of this key awaits this, or one of a key that is loaded by who waits for it, or if the thread that polls
-    /// this has a [`Reservation`] of such a key: see [`LoadError::Recursion`]. And if the key is missed in a closure that runs
-    /// [under this cache's lock](Cache#under-a-lock), and if the removal listener panics, told of the key's old value, which
-    /// had expired.
+    /// If a loader of this key awaits this future, or a loader of a key that is loaded by a caller that waits for it, or if the
+    /// thread that polls this future has a [`Reservation`] of such a key: see [`LoadError::Recursion`]. Also if the key is
+    /// missed in a closure that runs [under this cache's lock](Cache#under-a-lock), and if the removal listener panics when it
+    /// is told of the key's old value, which had expired.
     ///
     /// ```
     /// # pollster::block_on(async {
@@ -188,7 +191,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         let digest = self.digest(&key);
         match self.hit_of(digest, &key) {
             Some(Hit { value, .. }) => {
-                // Before there is an answer: one that is returned leaks if a drop panics.
+                // Before there is an answer: a finished answer leaks if a drop panics.
                 drop(key);
                 Ok(value)
             }
@@ -196,7 +199,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         }
     }
 
-    /// As [`Cache::get_or_reserve`], by a reference, of which a key is made ([`ToKey`]) if it is missed.
+    /// Like [`Cache::get_or_reserve`], but takes a reference, of which a key is made ([`ToKey`]) if it is missed.
     ///
     /// # Errors
     ///
@@ -223,7 +226,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         or_panic(self.reserve_ref(key, Terms::alone()))
     }
 
-    /// As [`Cache::try_get_or_reserve_timeout`], by a reference, of which a key is made ([`ToKey`]) if it is missed.
+    /// Like [`Cache::try_get_or_reserve_timeout`], but takes a reference, of which a key is made ([`ToKey`]) if it is missed.
     ///
     /// # Errors
     ///
@@ -253,7 +256,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         self.reserve_ref(key, Terms::alone().within(timeout))
     }
 
-    /// As [`Cache::get_or_reserve_async`], by a reference, of which a key is made ([`ToKey`]) if it is missed.
+    /// Like [`Cache::get_or_reserve_async`], but takes a reference, of which a key is made ([`ToKey`]) if it is missed.
     ///
     /// # Errors
     ///
@@ -286,7 +289,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         let digest = self.digest(&key);
         match self.hit_of(digest, &key) {
             Some(Hit { value, .. }) => {
-                // Before there is an answer: one that is returned leaks if a drop panics.
+                // Before there is an answer: a finished answer leaks if a drop panics.
                 drop(key);
                 Ok(Ok(value))
             }
@@ -346,12 +349,12 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
 }
 
 impl<'c, K, V, S> Reservation<'c, K, V, S> {
-    /// The key.
+    /// Returns the key.
     pub fn key(&self) -> &K {
         self.detached.key()
     }
 
-    /// The same right, for another thread, or to be kept across an `.await`.
+    /// Returns the same right, for another thread, or to be kept across an `.await`.
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(100);
@@ -369,19 +372,21 @@ impl<'c, K, V, S> Reservation<'c, K, V, S> {
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Reservation<'_, K, V, S> {
-    /// Puts the value into the cache and returns it, as [`Cache::get_or_insert_with`] does with what was loaded, and hands it
-    /// to all who wait for it. It is not put if the key was written to since it was reserved, or the value is too heavy.
+    /// Puts the value into the cache and returns it, as [`Cache::get_or_insert_with`] does with a loaded value, and hands it to
+    /// all callers that wait for it. The value is not put into the cache if the key was written to since it was reserved, or if
+    /// the value is too heavy.
     ///
     /// # Panics
     ///
-    /// If the removal listener panics, told of what left for the value, when that is in the cache; and if this is called in a
-    /// closure that runs [under this cache's lock](Cache#under-a-lock): then it is as if this were dropped.
+    /// If the removal listener panics when it is told of entries that left for the value, which is then in the cache; and if
+    /// this is called in a closure that runs [under this cache's lock](Cache#under-a-lock): then it is as if the reservation
+    /// were dropped.
     pub fn insert(self, value: V) -> V {
         self.detach().insert(value)
     }
 
-    /// As [`insert`](Self::insert), but says whether the value was put into the cache, from where it may have been evicted by
-    /// then. Who waits gets it in any case.
+    /// Like [`insert`](Self::insert), but says whether the value was put into the cache, from which it may have been evicted by
+    /// then. Callers that wait get it in any case.
     ///
     /// # Errors
     ///
@@ -395,7 +400,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Reservation<'_, K, V, S> {
     /// ```
     /// let settings: koel::Cache<&str, u32> = koel::Cache::new(100);
     /// let reservation = settings.get_or_reserve("limit").unwrap_err();
-    /// settings.remove("limit"); // somebody has changed it, after it was read here
+    /// settings.remove("limit"); // another caller has changed it, after it was read here
     /// assert_eq!(reservation.try_insert(7), Err(7));
     /// assert_eq!(settings.get_or_reserve("limit").unwrap_err().try_insert(8), Ok(8)); // read anew
     /// ```
@@ -409,7 +414,7 @@ impl<'c, K, V, S> DetachedReservation<'c, K, V, S> {
         DetachedReservation { timer: Timer::exact(&cache.counters), flight, key, cache }
     }
 
-    /// The key.
+    /// Returns the key.
     pub fn key(&self) -> &K {
         &self.key
     }

@@ -35,17 +35,18 @@ impl<'c, K, V, S, G: Guard> CacheView<'c, K, V, S, G> {
         CacheView { cache, guard }
     }
 
-    /// The cache.
+    /// Returns the cache.
     pub fn cache(&self) -> &'c Cache<K, V, S> {
         self.cache
     }
 
-    /// What keeps alive what look-ups return.
+    /// The guard that keeps alive what look-ups return.
     pub(super) fn guard(&self) -> &G {
         &self.guard
     }
 
-    /// Walks over the entries, in no particular order, leaving no trace: as [`Cache::iter`], but yields references.
+    /// Returns an iterator over the entries, in no particular order. It leaves no trace: like [`Cache::iter`], but yields
+    /// references.
     ///
     /// # Panics
     ///
@@ -62,7 +63,7 @@ impl<'c, K, V, S, G: Guard> CacheView<'c, K, V, S, G> {
 }
 
 impl<'c, K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'c, K, V, S, G> {
-    /// The value of a key; counts as a hit, as [`Cache::get`].
+    /// Returns the value of a key; counts as a hit, like [`Cache::get`].
     ///
     /// # Panics
     ///
@@ -79,7 +80,7 @@ impl<'c, K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'c, K, V, S, G> {
         self.cache.hit(self.cache.digest(key), key, &self.guard).map(|entry| entry.pair().1)
     }
 
-    /// Key and value of a key; counts as a hit.
+    /// Returns the key and the value of an entry; counts as a hit.
     ///
     /// # Panics
     ///
@@ -95,7 +96,8 @@ impl<'c, K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'c, K, V, S, G> {
         self.cache.hit(self.cache.digest(key), key, &self.guard).map(|entry| entry.pair())
     }
 
-    /// The value of a key, with the view: for functions that return what they have found. Counts as a hit, as [`Cache::get`].
+    /// Returns the value of a key together with the view: for functions that return what they have found. Counts as a hit, like
+    /// [`Cache::get`].
     ///
     /// # Panics
     ///
@@ -125,7 +127,7 @@ impl<'c, K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'c, K, V, S, G> {
         Some(CacheRef(unsafe { Kept::new(entry, self) }))
     }
 
-    /// The value of a key; without a trace, as [`Cache::peek`].
+    /// Returns the value of a key; without a trace, like [`Cache::peek`].
     ///
     /// ```
     /// let cache: koel::Cache<u32, String> = koel::Cache::new(10);
@@ -137,8 +139,8 @@ impl<'c, K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'c, K, V, S, G> {
         self.cache.peek_entry(self.cache.digest(key), key, &self.guard).map(|entry| entry.pair().1)
     }
 
-    /// Takes the entry of a key out, as [`Cache::remove`], of any type; its value, which is dropped when nobody can look at it
-    /// any more.
+    /// Removes the entry of a key, like [`Cache::remove`], for values of any type; returns its value, which is dropped when
+    /// nobody can look at it any more.
     ///
     /// # Panics
     ///
@@ -156,7 +158,7 @@ impl<'c, K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'c, K, V, S, G> {
         self.remove_with(key, None::<fn(&K, &V) -> bool>)
     }
 
-    /// Takes the entry of a key out if `condition` holds for it, as [`Cache::remove_if`]; its value.
+    /// Removes the entry of a key if `condition` holds for it, like [`Cache::remove_if`]; returns its value.
     ///
     /// # Panics
     ///
@@ -166,7 +168,7 @@ impl<'c, K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'c, K, V, S, G> {
     /// let cache: koel::Cache<&str, Vec<u32>> = koel::Cache::new(10);
     /// cache.insert("scores", vec![1, 2]).unwrap();
     /// let view = cache.pin();
-    /// assert_eq!(view.remove_if("scores", |_, scores| scores.is_empty()), None); // stays
+    /// assert_eq!(view.remove_if("scores", |_, scores| scores.is_empty()), None); // the entry stays
     /// assert_eq!(view.remove_if("scores", |_, scores| scores.len() == 2), Some(&vec![1, 2]));
     /// ```
     pub fn remove_if<Q: ?Sized + Hash + Equivalent<K>>(
@@ -181,7 +183,7 @@ impl<'c, K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'c, K, V, S, G> {
     where
         Q: ?Sized + Hash + Equivalent<K>,
     {
-        // This view holds up what is newer than it, and nothing else.
+        // This view holds up entries that leave after it was made, and nothing else.
         let mut out = self.cache.departures(self.cache.enter_to_write());
         let entry = self.cache.take_out_if(key, &mut out, condition)?;
         // SAFETY: it was in the table after the view's guard was entered.

@@ -1,9 +1,10 @@
 //! [`Cache`], the writing half.
 //!
-//! Every operation prepares what calls the user's code, then locks, finds, makes room, commits by one call of the engine
-//! and unlocks; only then is anybody told what has left, and memory given up ([`Departures`]). Under the lock nothing of
-//! the user's runs but `Eq`, `Hash`, the clock, the closures of `compute`, `update` and `remove_if`, and for the first two
-//! `Clone`, the weigher and the closures that say when an entry expires; whatever panics, nothing is half done.
+//! Every operation first prepares whatever calls the user's code, then locks, finds, makes room, commits by one call of the
+//! engine and unlocks. Only then is the listener told which entries have left, and memory given up ([`Departures`]). The only
+//! code of the user's that runs under the lock is `Eq`, `Hash`, the clock, the closures of `compute`, `update` and `remove_if`,
+//! and, for the first two of these closures, `Clone`, the weigher and the closures that say when an entry expires. Whatever
+//! panics, nothing is half done.
 
 use core::hash::{BuildHasher, Hash};
 
@@ -28,15 +29,15 @@ use crate::reclaim::LocalGuard;
 
 pub(super) type At<'c> = Spot<'c, CacheSlots>;
 
-/// An entry to come: what is known before anything is locked, and when its life [began](Cache::begin).
+/// A new entry: what is known of it before anything is locked, and when its life [began](Cache::begin).
 pub(super) struct NewEntry {
     pub(super) facts: Facts,
     pub(super) now: Nanos,
     /// How long it is to live, used or not.
     life: Nanos,
-    /// Of an entry that comes from a dump.
+    /// The heat of an entry that comes from a dump.
     pub(super) heat: Option<Heat>,
-    /// Whether it has been found not to be worth what would have to leave for it.
+    /// Whether it has been found not to be worth the entries that would have to leave for it.
     pub(super) is_turned_away: bool,
 }
 
@@ -47,8 +48,9 @@ impl NewEntry {
 }
 
 impl<K, V, S> Cache<K, V, S> {
-    /// Begins the life of an entry: with its segment locked, for which it may have waited longer than it is to live; and anew,
-    /// where that was unlocked meanwhile. The life of one that comes from a dump has begun long before.
+    /// Begins the life of an entry. Called with its segment locked, as waiting for that lock may have taken longer than the
+    /// entry is to live; and again if the segment was unlocked meanwhile. The life of an entry that comes from a dump has begun
+    /// long before.
     #[inline(always)]
     pub(super) fn begin(&self, new_entry: &mut NewEntry) {
         let Some(time) = &self.time else { return };
@@ -59,14 +61,14 @@ impl<K, V, S> Cache<K, V, S> {
         }
     }
 
-    /// What leaves from here on, under this guard.
+    /// Collects what leaves from here on, under this guard.
     pub(super) fn departures<'c>(&'c self, guard: LocalGuard<'c>) -> Departures<'c, K, V> {
         let Cache { table, counters, fields, listener, .. } = self;
         // SAFETY: it is for what leaves this cache.
         unsafe { Departures::new(&table.collector, guard, counters.here(), fields, listener.as_ref()) }
     }
 
-    /// Takes an entry out of its slot, which the policy did not ask for.
+    /// Takes an entry out of its slot other than at the policy's request.
     pub(super) fn take_out(
         &self,
         locked: &mut Locked<'_, CacheSlots>,
@@ -83,7 +85,7 @@ impl<K, V, S> Cache<K, V, S> {
         self.publish_used(locked);
     }
 
-    /// Takes an entry out that somebody has asked to go, whether or not its time is over.
+    /// Takes out an entry that the user has asked to remove, whether or not its time is over.
     pub(super) fn take_out_asked(
         &self,
         locked: &mut Locked<'_, CacheSlots>,
@@ -95,7 +97,7 @@ impl<K, V, S> Cache<K, V, S> {
         self.take_out(locked, found, cause, out);
     }
 
-    /// Takes all entries of a segment out, as somebody has asked.
+    /// Takes out all entries of a segment, because the user has asked for that.
     pub(super) fn take_out_all(
         &self,
         locked: &mut Locked<'_, CacheSlots>,
@@ -112,20 +114,20 @@ impl<K, V, S> Cache<K, V, S> {
             unsafe { out.gone.departed(entry, cause, &mut state.keep.reserve) };
             left += 1;
         }
-        // A cache has no overflow, which would be emptied as well.
+        // A cache has no overflow; otherwise that would have to be emptied as well.
         debug_assert_eq!(left, entries);
         locked.clear();
         locked.state().keep.evictor.clear();
         self.publish_used(locked);
     }
 
-    /// Tells readers of `weight` and `len` what a segment uses.
+    /// Publishes a segment's use to readers of `weight` and `len`.
     fn publish_used(&self, locked: &mut Locked<'_, CacheSlots>) {
         let state = locked.state();
         self.bound.set_used(state.index, state.keep.evictor.weight());
     }
 
-    /// Lets the policy decide something for which it may have to evict. No code of the user's runs in it.
+    /// Lets the policy decide something for which it may have to evict. No user code runs in it.
     #[inline]
     pub(super) fn decide<T>(
         &self,
@@ -142,8 +144,8 @@ impl<K, V, S> Cache<K, V, S> {
         answer
     }
 
-    /// Evicts others until an entry may weigh so much more. It stays where it is meanwhile: who looks it up must not miss what
-    /// is only replaced.
+    /// Evicts others until an entry may weigh this much more. The entry stays in its slot meanwhile: look-ups must not miss an
+    /// entry that is only being replaced.
     fn make_room_beside(
         &self,
         locked: &mut Locked<'_, CacheSlots>,
@@ -158,8 +160,8 @@ impl<K, V, S> Cache<K, V, S> {
         evictor.make_room(more, &mut residents::Entries { residents, victims });
     }
 
-    /// Whether a new entry is not worth what would have to leave for it, in a segment that has got room for a part of it. Where
-    /// all weigh the same none is turned away.
+    /// Whether a new entry is not worth the entries that would have to leave for it, in a segment that has got room for a part
+    /// of it. Where all entries weigh the same, none is turned away.
     pub(super) fn turns_away(
         &self,
         locked: &mut Locked<'_, CacheSlots>,
@@ -184,7 +186,7 @@ impl<K, V, S> Cache<K, V, S> {
 /// A locked segment's entries, for the policy.
 pub(super) type Entries<'e, 'c> = residents::Entries<'e, CacheSlots, Victims<'e, 'c>>;
 
-/// What becomes of a locked segment's entries that are evicted.
+/// What is done with the entries of a locked segment that are evicted.
 pub(super) struct Victims<'e, 'c> {
     reserve: &'e mut Reserve,
     now: Nanos,
@@ -197,7 +199,7 @@ impl Evict<CacheSlots> for Victims<'_, '_> {
         self.gone.weight_of(|| residents.item(slot))
     }
 
-    // Where the policy does: one of its calls is that of most insertions, and the others are not in line.
+    // Inlined where the policy evicts: one of its calls serves most insertions, and the others are not inlined.
     #[inline(always)]
     fn evict(&mut self, residents: &mut engine::Residents<'_, CacheSlots>, slot: Found) {
         let entry = residents.item(slot);
@@ -208,7 +210,7 @@ impl Evict<CacheSlots> for Victims<'_, '_> {
     }
 }
 
-/// The same of all but one, whose new value they make room for.
+/// The same for all entries but one, for whose new value they make room.
 struct Others<'e, 'c> {
     victims: Victims<'e, 'c>,
     stays: Found,
@@ -229,7 +231,7 @@ impl Evict<CacheSlots> for Others<'_, '_> {
     }
 }
 
-/// An entry comes in.
+/// An entry that is being inserted.
 struct Inserting<'e, 'd, K, V, S> {
     cache: &'e Cache<K, V, S>,
     new_entry: &'e NewEntry,
@@ -270,13 +272,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.table.directory.lock_and_find(digest, eq)
     }
 
-    /// The same, where the segment is locked.
+    /// The same, in a segment that is locked already.
     fn at_in<'c>(&self, writing: Writing<'c, CacheSlots>, digest: Digest, key: &K) -> At<'c> {
         // SAFETY: as above.
         writing.find(digest, |entry| key.equivalent(unsafe { Entry::<K, V>::deref(entry) }.pair().0))
     }
 
-    /// Asks the user what is to be known of an entry.
+    /// Calls the user's functions for the facts about an entry.
     pub(super) fn new_entry(&self, key: &K, value: &V) -> NewEntry {
         let weight = self.weigher.as_ref().map_or(1, |weigher| weigher(key, value).max(1));
         let time = self.time.as_ref();
@@ -285,7 +287,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         NewEntry { facts, now: 0, life, heat: None, is_turned_away: false }
     }
 
-    /// An entry, in memory that belongs to the locked segment.
+    /// Makes an entry, in memory that belongs to the locked segment.
     fn make(
         &self,
         at: &mut At<'_>,
@@ -302,8 +304,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Ok(new)
     }
 
-    /// Locks a key's segment when it has quota for an entry, or need not, as that is turned away, or is not to be put, which
-    /// is asked before others are; `None` if the whole cache has not. The entry's life has begun then.
+    /// Locks a key's segment once that has quota for an entry, or needs none because the entry is turned away or is not to be
+    /// put; the latter is asked before other segments are. Returns `None` if the whole cache lacks the quota. The entry's life
+    /// has begun on return.
     pub(super) fn at_with_quota<'c>(
         &'c self,
         digest: Digest,
@@ -321,7 +324,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
     }
 
-    /// Whether a segment has quota for an entry, and asks nobody: where entries are counted, hardly anybody has to go further.
+    /// Whether a segment has quota for an entry, without asking other segments: where entries are counted, callers hardly ever
+    /// have to go further.
     #[inline]
     pub(super) fn has_quota_at_once(&self, at: &At<'_>, new_entry: &NewEntry) -> bool {
         debug_assert!(!new_entry.is_turned_away);
@@ -329,7 +333,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.asks_nobody(locked.len()) && locked.state_ref().keep.evictor.capacity() >= new_entry.facts.weight
     }
 
-    /// [`Cache::at_with_quota`], where the segment may have to settle, or to ask others.
+    /// [`Cache::at_with_quota`], where the segment may have to settle, or to ask other segments.
     #[inline(never)]
     pub(super) fn at_when_it_has_quota<'c>(
         &'c self,
@@ -343,7 +347,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             let locked = &mut at.writing.locked;
             let expired = at.found.filter(|&found| self.has_expired(locked.item(found), new_entry.now));
             if let Some(found) = expired {
-                // Who comes in its place is new.
+                // The entry that takes its place is new.
                 self.take_out(locked, found, Cause::Expired, out);
                 at.found = None;
             }
@@ -361,9 +365,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
     }
 
-    /// Inserts or replaces an entry, with its key; to replace one is to use it, as a hit is. If the cache is full, others
-    /// leave; it may be this one that leaves next, unless it is asked for before: what is new has to prove itself. Where what
-    /// is new matters most take [`Policy::Clock`](crate::Policy::Clock).
+    /// Inserts or replaces an entry, with its key; replacing an entry counts as a use, like a hit. If the cache is full, others
+    /// leave. The new entry may be the next to leave, unless it is asked for before: new entries have to prove themselves.
+    /// Where new entries matter most, use [`Policy::Clock`](crate::Policy::Clock).
     ///
     /// # Heavy entries
     ///
@@ -373,14 +377,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// * it has not been inserted lately,
     /// * or one of those that would leave for it was hit, and it has not been inserted often.
     ///
-    /// Then it leaves at once, for the cause [`Cause::Size`], and what is returned is `Ok`. Insert it again when it is asked
-    /// for again. [`CacheStats::turned_away`](crate::CacheStats::turned_away) counts such entries.
+    /// Then the entry leaves at once, for the cause [`Cause::Size`], and what is returned is `Ok`. Insert it again when it is
+    /// asked for again. [`CacheStats::turned_away`](crate::CacheStats::turned_away) counts such entries.
     ///
     /// # Errors
     ///
-    /// If it is heavier than all that the cache may hold, as every entry is for a cache that is switched off by a capacity of
-    /// 0, or there is no memory: [`Refused`] hands it back, and the cache keeps an older value of the key: [`Cache::remove`]
-    /// that if it is wrong now.
+    /// If the entry is heavier than all that the cache may hold, as every entry is for a cache that is switched off by a
+    /// capacity of 0, or if there is no memory. [`Refused`] hands the entry back, and the cache keeps an older value of the
+    /// key: [`Cache::remove`] that if it is wrong now.
     ///
     /// # Panics
     ///
@@ -414,28 +418,28 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 }
             }
         }
-        // Where it is: handed on as a value, it would be written in parts and copied as a whole.
+        // By reference: passed on by value, it would be written in parts and copied as a whole.
         let put = self.put_at(&mut at, &new_entry, key, value, &mut out);
         drop(at);
-        // Before there is an answer: what is returned leaks if the listener panics.
+        // Before there is an answer: a finished answer leaks if the listener panics.
         out.end();
         put.map(|_| ())
     }
 
-    /// Inserts an entry unless the key is there: an error says so, with a clone of its value, and the one that was not
-    /// inserted. To be told of an entry here is not to use it.
+    /// Inserts an entry unless the key is there: then it returns an error with a clone of the value that is there, and the
+    /// value that was not inserted. Being found here does not count as a use.
     ///
-    /// Waits for no loader: of a key that is being loaded it is the value that is inserted here that stays. Like all that is
-    /// new, it may be [turned away](Cache::insert) at once. If another inserts the key at the same moment, others may have been
-    /// asked for room in vain, and what refreshes the key is not kept.
+    /// Does not wait for a loader: if the key is being loaded, the value that is inserted here is the one that stays. Like
+    /// every new entry, it may be [turned away](Cache::insert) at once. If another thread inserts the key at the same moment,
+    /// other segments may have been asked for room in vain, and a value that refreshes the key is not kept.
     ///
     /// # Errors
     ///
-    /// [`Refused`] if it does not fit, as [`Cache::insert`].
+    /// [`Refused`] if the entry does not fit, as for [`Cache::insert`].
     ///
     /// # Panics
     ///
-    /// As [`Cache::insert`], in a closure under the lock only if the key is not there.
+    /// As [`Cache::insert`]; in a closure under the lock, only if the key is not there.
     ///
     /// ```
     /// let sessions: koel::Cache<&str, u32> = koel::Cache::new(10);
@@ -449,14 +453,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     where
         V: Clone,
     {
-        // Mostly it is there, where several threads do the same; then nothing is locked, and no load is disturbed.
+        // Usually the key is there, if several threads do the same; then nothing is locked, and no load is disturbed.
         let digest = self.digest(&key);
         let there = {
             let guard = self.enter();
             self.peek_entry(digest, &key, &guard).map(|entry| entry.pair().1.clone())
         };
         if let Some(current) = there {
-            // Before there is an answer: what is returned leaks if a drop panics.
+            // Before there is an answer: a finished answer leaks if a drop panics.
             drop(key);
             return Ok(Err(Occupied { current, not_inserted: value }));
         }
@@ -470,7 +474,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             match self.at_when_it_has_quota(at, &key, &mut new_entry, &mut out) {
                 Some(with_quota) => {
                     at = with_quota;
-                    // Others may have come while it asked.
+                    // The key may have been inserted while other segments were asked.
                     current = self.alive_at(&mut at, new_entry.now, &mut out);
                 }
                 None => {
@@ -495,12 +499,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 put.map(|_| Ok(()))
             }
         };
-        // Before there is an answer: what is returned leaks if the listener panics.
+        // Before there is an answer: a finished answer leaks if the listener panics.
         out.end();
         done
     }
 
-    /// The entry of a key that was looked for, if it may be returned; one that has expired is taken out.
+    /// The entry of a key that was looked for, if it may be returned; an expired entry is taken out.
     fn alive_at(&self, at: &mut At<'_>, now: Nanos, out: &mut Departures<'_, K, V>) -> Option<EntryPointer> {
         let found = at.found?;
         let entry = at.writing.locked.item(found);
@@ -523,21 +527,21 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         out: &mut Departures<'_, K, V>,
     ) -> Result<EntryPointer, Refused<K, V>> {
         if at.found.is_none() {
-            // On its way while the entry is made.
+            // The prefetch is on its way while the entry is made.
             room::prefetch(&at.writing.locked, new_entry.newcomer(at.digest));
         }
         let entry = match self.make(at, new_entry, key, value) {
             Ok(new) => new.into_raw(),
             Err((key, value)) => return Err(Refused { key, value, why: Why::OutOfMemory }),
         };
-        // If the user's `Hash` panics, it is dropped unlocked.
+        // If the user's `Hash` panics, the entry is dropped unlocked.
         out.coming = Some(entry);
         let locked = &mut at.writing.locked;
         self.sweep_a_little(locked, new_entry.now, out);
-        // Whoever is let in once, and grows, is not asked what it is worth again.
+        // An entry that was let in once, and grows, is not asked again what it is worth.
         let is_done = match at.found.take() {
             Some(found) => self.replace_found(locked, found, entry, new_entry, out),
-            // What is new may be turned away only where entries differ in weight.
+            // A new entry may be turned away only where entries differ in weight.
             None => self.weigher.is_some() && self.turn_away(locked, at.digest, entry, new_entry, out),
         };
         if !is_done {
@@ -551,7 +555,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Ok(entry)
     }
 
-    /// Turns a new entry away, if it is not worth what would have to leave for it: as if it had been evicted at once.
+    /// Turns a new entry away, if it is not worth the entries that would have to leave for it: as if it had been evicted at
+    /// once.
     #[inline(never)]
     fn turn_away(
         &self,
@@ -574,8 +579,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         goes
     }
 
-    /// Puts a new entry in the place of an old one, after others have made room for what it weighs more. False: the old one had
-    /// expired and gone.
+    /// Puts a new entry in the place of an old one, after others have made room for the difference in weight. Returns false if
+    /// the old one had expired and is gone.
     fn replace_found(
         &self,
         locked: &mut Locked<'_, CacheSlots>,
@@ -585,7 +590,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         out: &mut Departures<'_, K, V>,
     ) -> bool {
         let Some(old) = locked.residents().item_if_taken(found) else { return false };
-        // A use, as a hit is: before others are chosen to go.
+        // Counts as a use, like a hit: noted before the victims are chosen.
         let mark = locked.residents().mark(found);
         locked.residents().set_mark(found, Policy::touch(mark));
         let (before, after) = (self.weight_of(old), new_entry.facts.weight);

@@ -13,9 +13,9 @@ use crate::cache::builder::segments_for;
 use crate::cache::policy::Policy;
 use crate::engine::{CapacityError, Shape};
 
-/// The options of an [`InlineCache`]: from [`InlineCache::builder`].
+/// The options of an [`InlineCache`], from [`InlineCache::builder`].
 ///
-/// [`max_entries`](Self::max_entries) must be said.
+/// [`max_entries`](Self::max_entries) must be set.
 ///
 /// ```
 /// use koel::{InlineCache, Policy};
@@ -43,10 +43,10 @@ impl<K: Pod, V: Pod> InlineCacheBuilder<K, V> {
 }
 
 impl<K: Pod, V: Pod, S> InlineCacheBuilder<K, V, S> {
-    /// At most so many entries; with 0, nothing is kept. As many as 2^25 can always be asked for.
+    /// Bounds the number of entries; with 0, nothing is kept. Up to 2^25 entries are always within the limit.
     ///
-    /// Of more than some thousand each segment has its share, and evicts when that is used up: about one in a hundred keys that
-    /// would all fit finds its share full, and the cache ends up a little below the bound.
+    /// In a cache of more than a few thousand entries, each segment has its share, and evicts when that is used up: about one
+    /// in a hundred keys that would all fit finds its share full, and the cache ends up a little below the bound.
     ///
     /// ```
     /// let cache: koel::InlineCache<u64, u64> = koel::InlineCache::builder().max_entries(100).build();
@@ -57,13 +57,13 @@ impl<K: Pod, V: Pod, S> InlineCacheBuilder<K, V, S> {
         self
     }
 
-    /// How to choose what is evicted.
+    /// Sets the policy of eviction.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// The hash function, ahash without this. It must be seeded with a secret where users choose the cache's keys.
+    /// Sets the hash function; ahash without this. It must be seeded with a secret where users choose the cache's keys.
     #[doc(alias = "build_with_hasher")]
     pub fn hasher<S2>(self, hasher: S2) -> InlineCacheBuilder<K, V, S2> {
         InlineCacheBuilder {
@@ -78,7 +78,7 @@ impl<K: Pod, V: Pod, S> InlineCacheBuilder<K, V, S> {
     ///
     /// # Panics
     ///
-    /// Where [`InlineCacheBuilder::try_build`] returns an error, with its message.
+    /// If [`InlineCacheBuilder::try_build`] would return an error, with its message.
     #[track_caller]
     pub fn build(self) -> InlineCache<K, V, S>
     where
@@ -96,7 +96,7 @@ impl<K: Pod, V: Pod, S> InlineCacheBuilder<K, V, S> {
     /// # Errors
     ///
     /// [`CacheError::NoBound`] without [`max_entries`](Self::max_entries); [`CacheError::Capacity`] if that is beyond the limit
-    /// or the memory there is.
+    /// or the available memory.
     ///
     /// ```
     /// use koel::{CacheError, InlineCache};
@@ -111,7 +111,7 @@ impl<K: Pod, V: Pod, S> InlineCacheBuilder<K, V, S> {
     {
         let entries = self.max_entries.ok_or(CacheError::NoBound)?;
         let segments = segments_for(entries);
-        // What was said, not what that comes to in segments.
+        // The number that the user gave, not what it comes to in segments.
         let refused = |error: CapacityError| CacheError::Capacity(error.of(entries));
         let shape = Shape::for_cache(segments, entries.div_ceil(segments as usize)).map_err(refused)?;
         InlineCache::from_parts(shape, entries, self.policy, self.hasher).map_err(refused)

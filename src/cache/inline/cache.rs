@@ -1,4 +1,4 @@
-//! [`InlineCache`]: making one, reading, looking at it as a whole. Writing is in `write`.
+//! [`InlineCache`]: construction, reads, and operations on the cache as a whole. Writes are in `write`.
 
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -20,7 +20,7 @@ use crate::hash::Digest;
 /// What is kept under the lock of each segment.
 #[derive(Default)]
 pub(super) struct InlineShare {
-    /// Who is to leave next, and the quota: it never changes, and all of them sum to the capacity [B1].
+    /// The entries to evict next, and the quota: it never changes, and all quotas sum to the capacity [B1].
     pub(super) evictor: Evictor,
     /// See [`Kept::patience`].
     patience: usize,
@@ -49,19 +49,20 @@ pub(super) type InlineSlots<K, V> = Inline<K, V, InlineShare>;
 
 /// A bounded concurrent cache for small plain data, held in the slots themselves: look-ups return copies.
 ///
-/// A [`Cache`](crate::Cache) without what plain data does not need: no memory to allocate for an entry, nothing to keep alive
-/// for readers, and no pointer to follow. It hits, and reads through, 1.2 to 1.5 times as fast. What cannot be refused here
-/// returns no `Result`.
+/// It is a [`Cache`](crate::Cache) without what plain data does not need: no memory to allocate for an entry, nothing to keep
+/// alive for readers, and no pointer to follow. Its hits, and its reads through, are 1.2 to 1.5 times as fast. Operations that
+/// cannot be refused here return no `Result`.
 ///
 /// * The bound, of entries, holds at every moment that a reader can see. It cannot be changed.
-/// * A hit takes no lock and waits for nobody; it sets a bit beside the entry's tag, and on an entry that is hit often writes
-///   nothing that another thread reads. A miss that inserts locks one segment, evicts there, and puts the entry in. A segment
-///   is for a thousand entries or two, or for more: there are no more of them than four to eight for each core, and
+/// * A hit takes no lock and waits for nobody. It sets a bit next to the entry's tag, and on an entry that is hit often it
+///   writes nothing that another thread reads. A miss that inserts locks one segment, evicts there, and puts the entry in. A
+///   segment is for one or two thousand entries, or for more: there are at most four to eight segments per core, and at most
 ///   256.
-/// * Of all who miss a key at once, one loads it: [`InlineCache::get_or_insert_with`], for threads and for tasks.
-/// * Its table is taken when it is built, for all of its entries: 3 bytes for each beside key and value, and a quarter of
-///   these, as a fifth of the slots stays empty. [`Policy::Adaptive`] takes 10 bytes more for each as it fills: in all 17 where
-///   keys and values are of eight bytes, and 7 without.
+/// * Of all callers that miss a key at the same time, one loads it: [`InlineCache::get_or_insert_with`], for threads and for
+///   tasks.
+/// * Its table is allocated when it is built, for all of its entries: 3 bytes for each in addition to key and value, and a
+///   quarter of all these, as a fifth of the slots stays empty. [`Policy::Adaptive`] takes 10 more bytes for each entry as it
+///   fills: in all 17 bytes in addition to key and value where these are of eight bytes each, and 7 with the other policies.
 ///
 /// ```
 /// let squares = koel::InlineCache::new(1000);
@@ -71,23 +72,23 @@ pub(super) type InlineSlots<K, V> = Inline<K, V, InlineShare>;
 ///
 /// # When to pick something else
 ///
-/// Keys and values must be [`Pod`], as those of [`InlineMap`](crate::InlineMap#when-to-pick-something-else), where it is told
-/// how to derive it. Take [`Cache`](crate::Cache) for anything else and for values much larger than a cache line; for a bound
-/// on weight, or one that changes; for entries that expire, a removal listener, look-ups by reference, a dump; and for a cache
-/// that may never fill, as its entries take memory when they come.
+/// Keys and values must be [`Pod`], like those of [`InlineMap`](crate::InlineMap#when-to-pick-something-else), whose page shows
+/// how to derive it. Use [`Cache`](crate::Cache) for anything else and for values much larger than a cache line; for a bound on
+/// weight, or one that changes; for entries that expire, a removal listener, look-ups by reference, a dump; and for a cache
+/// that may never fill, as its entries take memory only when they are inserted.
 ///
 /// # Under a lock
 ///
-/// The closures of `compute`, of `update` and its kin, and of `remove_if`, and `Hash` and `Eq`, may run while one segment is
-/// locked for writing. They may look keys up in this cache. If a closure writes to it, loads into it, walks over it or asks for
-/// its `memory_usage`, it would wait for itself: that panics instead. `Hash` and `Eq` must do none of these. Writing to other
-/// maps and caches can deadlock, as told of [`HashMap`](crate::HashMap#under-a-lock). Loaders and the closure of `retain` run
-/// without a lock.
+/// The closures of `compute`, of `update` and its variants, and of `remove_if`, and `Hash` and `Eq`, may run while one segment
+/// is locked for writing. They may look keys up in this cache. A closure that writes to the cache, loads into it, walks over it
+/// or asks for its `memory_usage` would wait for itself: it panics instead. `Hash` and `Eq` must do none of these. Writing to
+/// other maps and caches can deadlock, as described at [`HashMap`](crate::HashMap#under-a-lock). Loaders and the closure of
+/// `retain` run without a lock.
 ///
 /// # Panics in your code
 ///
 /// A panic in `Hash`, `Eq` or a closure leaves the cache whole: as it was before the operation, or with entries evicted for one
-/// that was to come.
+/// that was to be inserted.
 pub struct InlineCache<K: Pod, V: Pod, S = RandomState> {
     pub(super) directory: Directory<InlineSlots<K, V>>,
     pub(super) hasher: S,
@@ -124,11 +125,11 @@ impl<K: Pod + RefUnwindSafe, V: Pod + RefUnwindSafe, S: RefUnwindSafe> RefUnwind
 impl<K: Pod + RefUnwindSafe, V: Pod + RefUnwindSafe, S: UnwindSafe> UnwindSafe for InlineCache<K, V, S> {}
 
 impl<K: Pod + Hash + Eq, V: Pod> InlineCache<K, V> {
-    /// A cache of at most `max_entries` entries, with the default policy; see [`InlineCacheBuilder::max_entries`].
+    /// Creates a cache of at most `max_entries` entries, with the default policy; see [`InlineCacheBuilder::max_entries`].
     ///
     /// # Panics
     ///
-    /// Where [`InlineCacheBuilder::try_build`] returns an error, with its message.
+    /// If [`InlineCacheBuilder::try_build`] would return an error, with its message.
     ///
     /// ```
     /// let cache = koel::InlineCache::new(2);
@@ -145,7 +146,7 @@ impl<K: Pod + Hash + Eq, V: Pod> InlineCache<K, V> {
 }
 
 impl<K: Pod, V: Pod> InlineCache<K, V> {
-    /// The options of a cache: see [`InlineCacheBuilder`].
+    /// Returns the options of a new cache: see [`InlineCacheBuilder`].
     pub fn builder() -> InlineCacheBuilder<K, V> {
         InlineCacheBuilder::new()
     }
@@ -168,7 +169,7 @@ impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
         Ok(InlineCache { directory, hasher, capacity, policy, counters, flights, entries: PhantomData })
     }
 
-    /// Walks over copies of the entries, in no particular order, leaving no trace.
+    /// Returns an iterator over copies of the entries, in no particular order. The walk leaves no trace.
     ///
     /// Every entry that is present from the beginning of the walk to its end is seen exactly once, whatever is inserted and
     /// evicted meanwhile; others at most once. Entries are copied under the lock of one segment at a time, and no lock is held
@@ -176,7 +177,7 @@ impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// When the walk goes on in a closure that runs [under this cache's lock](InlineCache#under-a-lock).
+    /// If the walk goes on in a closure that runs [under this cache's lock](InlineCache#under-a-lock).
     ///
     /// ```
     /// let cache = koel::InlineCache::new(10);
@@ -187,33 +188,33 @@ impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
         InlineCacheIter::new(&self.directory)
     }
 
-    /// How many entries there are: never above the bound, and exact while nobody writes. Looks at every segment.
+    /// Returns the number of entries: never above the bound, and exact while nobody writes. Looks at every segment.
     pub fn len(&self) -> usize {
         // No segment has more than its share [B1].
         self.directory.len()
     }
 
-    /// Whether there are no entries.
+    /// Returns whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.directory.is_empty()
     }
 
-    /// How many entries there may be.
+    /// Returns the most entries that there may be.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// How the cache chooses what to evict.
+    /// Returns how the cache chooses what to evict.
     pub fn policy(&self) -> Policy {
         self.policy
     }
 
-    /// The hash function.
+    /// Returns the hash function.
     pub fn hasher(&self) -> &S {
         &self.hasher
     }
 
-    /// What the cache has done, and how full it is. Each entry weighs 1.
+    /// Returns what the cache has done, and how full it is. Each entry weighs 1.
     ///
     /// ```
     /// let cache: koel::InlineCache<u64, u64> = koel::InlineCache::new(10);
@@ -234,9 +235,10 @@ impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
         }
     }
 
-    /// Bytes of the cache itself and of what it has from the allocator: tables, and what it remembers of those that have left.
-    /// The counts of threads are not in it, 128 bytes each in blocks of 1, 2, 4 and so on, nor what loads take, 4 KiB, to which
-    /// the first ones add some 10 KiB, or more if keys are large. Locks one segment after the other.
+    /// Returns the bytes of the cache itself and of what it has from the allocator: tables, and what it remembers of entries
+    /// that have left. It does not include the counters of threads, 128 bytes each in blocks of 1, 2, 4 and so on, nor what
+    /// loads take, 4 KiB, to which the first ones add about 10 KiB, or more if keys are large. Locks one segment after the
+    /// other.
     ///
     /// # Panics
     ///
@@ -256,9 +258,9 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         Digest::of(key, &self.hasher)
     }
 
-    /// The value of a key. Takes no lock, waits for nobody, and writes nothing that another thread reads if the entry was hit
-    /// often lately. But a thread's first look-up here allocates what it counts in, and its first in any of koel's tables takes
-    /// a lock for a moment.
+    /// Returns the value of a key. Takes no lock, waits for nobody, and writes nothing that another thread reads if the entry
+    /// was hit often lately. There are two exceptions: a thread's first look-up here allocates its counters, and its first in
+    /// any of koel's tables takes a lock for a moment.
     ///
     /// ```
     /// let cache = koel::InlineCache::new(10);
@@ -279,15 +281,15 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         found.map(|(_, value)| value)
     }
 
-    /// The values of many keys: `out[i]` becomes what `get(&keys[i])` would be, and counts as such.
+    /// Gets the values of many keys: `out[i]` becomes what `get(&keys[i])` would return, and counts as such.
     ///
     /// Keys are hashed, fetched and compared as a pipeline, so that their waits for memory overlap: in caches larger than the
-    /// processor's several times as fast as so many [`InlineCache::get`]s. Each look-up is one of its own; together they are no
-    /// snapshot.
+    /// processor's, this is several times as fast as the same number of [`InlineCache::get`]s. Each look-up is independent;
+    /// together they are no snapshot.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     ///
     /// ```
     /// let cache: koel::InlineCache<u32, u32> = koel::InlineCache::new(10);
@@ -317,7 +319,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         });
     }
 
-    /// The value of a key, without a trace: neither the policy nor the counts are told.
+    /// Returns the value of a key, without a trace: the policy and the counts are not affected.
     ///
     /// ```
     /// let cache: koel::InlineCache<u64, u64> = koel::InlineCache::new(10);
@@ -334,7 +336,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         self.directory.find(digest, || (), |(other, _)| other == *key).map(|(_, value)| value)
     }
 
-    /// Whether there is an entry for a key; without a trace, as [`InlineCache::peek`].
+    /// Returns whether there is an entry for a key; without a trace, like [`InlineCache::peek`].
     pub fn contains_key(&self, key: &K) -> bool {
         self.peek(key).is_some()
     }

@@ -1,4 +1,4 @@
-//! Walks over an [`InlineCache`](super::InlineCache): a segment is copied under its lock, and yielded without.
+//! Walks over an [`InlineCache`](super::InlineCache): a segment is copied under its lock, and yielded without it.
 
 use core::fmt;
 use core::iter::FusedIterator;
@@ -8,7 +8,7 @@ use bytemuck::Pod;
 use super::cache::InlineSlots;
 use crate::engine::{Directory, Walk};
 
-/// Iterator over copies of a cache's entries: from [`InlineCache::iter`](super::InlineCache::iter).
+/// An iterator over copies of a cache's entries, from [`InlineCache::iter`](super::InlineCache::iter).
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct InlineCacheIter<'c, K: Pod, V: Pod> {
     directory: &'c Directory<InlineSlots<K, V>>,
@@ -21,7 +21,7 @@ impl<'c, K: Pod, V: Pod> InlineCacheIter<'c, K, V> {
     }
 }
 
-/// Goes on from the same place; copies what is left of one segment.
+/// The clone goes on from the same place; this copies what is left of one segment.
 impl<K: Pod, V: Pod> Clone for InlineCacheIter<'_, K, V> {
     fn clone(&self) -> Self {
         InlineCacheIter { directory: self.directory, walk: self.walk.clone() }

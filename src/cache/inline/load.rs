@@ -1,4 +1,4 @@
-//! Values that are loaded when they are missed: once for all who miss them.
+//! Values that are loaded when they are missed: once for all callers that miss them.
 
 use core::any::Any;
 use core::convert::{Infallible, identity};
@@ -17,25 +17,26 @@ use crate::cache::load::{self, Hit, Loading};
 use crate::hash::Digest;
 
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
-    /// The value of a key; if it is missed, what `load` returns, which the cache then has.
+    /// Returns the value of a key; if it is missed, returns what `load` returns and inserts it.
     ///
-    /// Of all who miss a key at the same time one runs its loader, with no lock held, and the others wait for its value. If it
-    /// panics, the panic is its caller's, and another of them runs its own loader. If somebody calls `insert`, `remove`,
-    /// `remove_if`, `compute` or one of the updates for the key meanwhile, whatever comes of it, or `try_insert`, unless that
-    /// finds a value, or `clear`, or `retain` takes it out, the value goes to those who wait for it and not into the cache.
+    /// Of all callers that miss a key at the same time, one runs its loader, with no lock held, and the others wait for its
+    /// value. If the loader panics, the panic goes to its own caller, and another caller runs its own loader. The value goes to
+    /// those that wait for it but not into the cache if, meanwhile, somebody calls `insert`, `remove`, `remove_if`, `compute`
+    /// or one of the updates for the key, whatever comes of it; or `try_insert`, unless that finds a value; or `clear`; or if
+    /// `retain` takes the key out.
     ///
-    /// Who waits blocks the thread. In a task, take [`InlineCache::get_or_insert_async`]: if the loader is another task of the
-    /// same thread, this would wait for ever.
+    /// A caller that waits blocks its thread. In a task, use [`InlineCache::get_or_insert_async`]: if the loader is another
+    /// task of the same thread, this method would wait forever.
     ///
-    /// A loader that takes less time than some 100 ns is better run outside, by who misses: [`InlineCache::get`], then
+    /// A loader that takes less than about 100 ns is better run outside, by the caller that misses: [`InlineCache::get`], then
     /// [`InlineCache::insert`].
     ///
     /// # Panics
     ///
-    /// If `load` asks for the same key, itself or by way of other keys' loaders: it would wait for itself; or a task of rayon's
-    /// that is run while `load` waits for others, see [`LoadError::Recursion`]. [`InlineCache::try_get_or_insert_with`] has an
-    /// error for it. And if the key is missed in a closure that runs
-    /// [under this cache's lock](InlineCache#under-a-lock).
+    /// If `load` asks for the same key, itself or by way of other keys' loaders, because it would wait for itself; the same
+    /// goes for a rayon task that is run while `load` waits for others, see [`LoadError::Recursion`].
+    /// [`InlineCache::try_get_or_insert_with`] returns an error instead. And if the key is missed in a closure that runs [under
+    /// this cache's lock](InlineCache#under-a-lock).
     ///
     /// ```
     /// let cache = koel::InlineCache::new(100);
@@ -47,15 +48,16 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         or_panic(self.try_get_or_insert_with(key, || Ok::<V, Infallible>(load())))
     }
 
-    /// The value of a key; if it is missed, what `load` returns, as [`InlineCache::get_or_insert_with`].
+    /// Returns the value of a key; if it is missed, returns what `load` returns, like [`InlineCache::get_or_insert_with`].
     ///
-    /// Who waits blocks the thread. In a task, take [`InlineCache::try_get_or_insert_async`]: if the loader is another task of
-    /// the same thread, this would wait for ever.
+    /// A caller that waits blocks its thread. In a task, use [`InlineCache::try_get_or_insert_async`]: if the loader is another
+    /// task of the same thread, this method would wait forever.
     ///
     /// # Errors
     ///
-    /// The loader's own, which only its caller gets: others who wait then run their loaders, one at a time, where
-    /// [`InlineCache::try_get_or_insert_with_shared`] hands it to all. Or that it would wait for itself.
+    /// The loader's own error, which only its caller gets: other callers that wait then run their loaders, one at a time,
+    /// whereas [`InlineCache::try_get_or_insert_with_shared`] hands the error to all. Or an error because the call would wait
+    /// for itself.
     ///
     /// # Panics
     ///
@@ -77,17 +79,18 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         load::load(self, key, Terms::alone(), load)
     }
 
-    /// As [`InlineCache::try_get_or_insert_with`], but if the loader fails, all who wait for it by a method with `_shared` in
-    /// its name get its error at once, if it is of the type of their own loaders' errors. So a source that takes long to fail
-    /// is asked once, and not once more for each who waits.
+    /// Like [`InlineCache::try_get_or_insert_with`], but if the loader fails, all callers that wait for it by a method with
+    /// `_shared` in its name get its error at once, if it is of the type of their own loaders' errors. So a source that takes
+    /// long to fail is asked once, and not once more for each waiter.
     ///
-    /// Nothing is remembered of the failure: who comes later tries again. Others who wait, by methods without it or with errors
-    /// of another type, do not get the error: one of them loads next. Nor does anybody if the key was written to meanwhile: who
-    /// waits then looks it up.
+    /// The failure is not remembered: later callers try again. Callers that wait by methods without `_shared`, or with errors
+    /// of another type, do not get the error: one of them loads next. Nobody else gets it if the key was written to meanwhile:
+    /// those that wait then look the key up.
     ///
     /// # Errors
     ///
-    /// The error of this caller's loader, or of that for which it waited. Or that it would wait for itself.
+    /// The error of this caller's loader, or of the one for which it waited. Or an error because the call would wait for
+    /// itself.
     ///
     /// # Panics
     ///
@@ -109,15 +112,15 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         load::load(self, key, Terms::shared(), || load().map_err(Arc::new))
     }
 
-    /// As [`InlineCache::try_get_or_insert_with`], but waits for another caller's loader for so long at most. A loader of its
-    /// own runs for as long as it takes.
+    /// Like [`InlineCache::try_get_or_insert_with`], but waits for another caller's loader for at most `timeout`. The caller's
+    /// own loader runs for as long as it takes.
     ///
-    /// Who waits blocks the thread, for so long at most. In a task, take [`InlineCache::try_get_or_insert_async`] within the
-    /// limit of time that your runtime has.
+    /// A caller that waits blocks its thread, for at most that time. In a task, use [`InlineCache::try_get_or_insert_async`]
+    /// within your runtime's timeout.
     ///
     /// # Errors
     ///
-    /// As [`InlineCache::try_get_or_insert_with`], and [`LoadError::TimedOut`].
+    /// Those of [`InlineCache::try_get_or_insert_with`], and [`LoadError::TimedOut`].
     ///
     /// # Panics
     ///
@@ -147,12 +150,12 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         load::load(self, key, Terms::alone().within(timeout), load)
     }
 
-    /// As [`InlineCache::try_get_or_insert_with_shared`], but waits for another caller's loader for so long at most: as
+    /// Like [`InlineCache::try_get_or_insert_with_shared`], but waits for another caller's loader for at most `timeout`, like
     /// [`InlineCache::try_get_or_insert_with_timeout`].
     ///
     /// # Errors
     ///
-    /// As [`InlineCache::try_get_or_insert_with_shared`], and [`LoadError::TimedOut`].
+    /// Those of [`InlineCache::try_get_or_insert_with_shared`], and [`LoadError::TimedOut`].
     ///
     /// # Panics
     ///
@@ -176,12 +179,12 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         load::load(self, key, Terms::shared().within(timeout), || load().map_err(Arc::new))
     }
 
-    /// The value of a key; if it is missed, what the future `load` yields, which the cache then has. For any runtime: it
+    /// Returns the value of a key; if it is missed, returns what the future `load` yields and inserts it. For any runtime: it
     /// starts no thread, and blocks none.
     ///
-    /// As [`InlineCache::get_or_insert_with`], tasks among themselves and with threads. If the future is dropped while it
-    /// loads, another of those who wait loads instead; one that waits can be dropped at any time. One that loads, and is kept
-    /// but polled no more, holds the others up, as told of [`Cache`](crate::Cache::get_or_insert_async).
+    /// It behaves like [`InlineCache::get_or_insert_with`], among tasks and between tasks and threads. If the future is dropped
+    /// while it loads, another waiter loads instead; a future that waits can be dropped at any time. A future that loads and is
+    /// kept, but no longer polled, holds up the others, as described at [`Cache`](crate::Cache::get_or_insert_async).
     ///
     /// # Panics
     ///
@@ -200,8 +203,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         or_panic(load::load_async(self, key, Terms::alone(), load).await)
     }
 
-    /// The value of a key; if it is missed, what the future `load` yields, as [`InlineCache::get_or_insert_async`]. For a limit
-    /// of time wrap it in your runtime's.
+    /// Returns the value of a key; if it is missed, returns what the future `load` yields, like
+    /// [`InlineCache::get_or_insert_async`]. For a time limit, wrap the call in your runtime's timeout.
     ///
     /// # Errors
     ///
@@ -230,8 +233,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         load::load_async(self, key, Terms::alone(), (pin!(Some(load)), identity)).await
     }
 
-    /// As [`InlineCache::try_get_or_insert_async`], but if the loader fails, all who wait for it on these terms get its error:
-    /// see [`InlineCache::try_get_or_insert_with_shared`].
+    /// Like [`InlineCache::try_get_or_insert_async`], but if the loader fails, all callers that wait for it on these terms get
+    /// its error: see [`InlineCache::try_get_or_insert_with_shared`].
     ///
     /// # Errors
     ///
@@ -280,7 +283,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Table<K, V> for InlineCache<K, 
             if landing.replaces() { self.peek_of(digest, &key).filter(|old| is_stale(old)) } else { None };
         let mut at = self.at(digest, &key);
         let is_there = at.found.is_some_and(|found| {
-            // Of the same bytes, it is as stale as that, whoever has put it.
+            // A value of the same bytes is as stale as the one that was found, whoever has put it there.
             let old = &at.writing.locked.item(found).1;
             stale.as_ref().is_none_or(|stale| bytes_of(stale) != bytes_of(old))
         });

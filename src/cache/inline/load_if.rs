@@ -1,4 +1,4 @@
-//! Values that are loaded when they are missed, or are stale to who asks: once for all [F9].
+//! Values that are loaded when they are missed, or are stale to the caller: once for all such callers [F9].
 
 use core::any::Any;
 use core::convert::{Infallible, identity};
@@ -14,13 +14,13 @@ use crate::cache::flight::{LoadError, Terms, or_panic};
 use crate::cache::load_if::{load_async_if, load_if};
 
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
-    /// The value of a key; if it is missed, or is there and `is_stale` holds for it, what `load` returns, which the cache then
-    /// has in its place. As [`Cache::get_or_insert_with_if`](crate::Cache::get_or_insert_with_if), which tells what it is for,
-    /// and of [`InlineCache::get_or_insert_with`].
+    /// Returns the value of a key; if it is missed, or if it is there and `is_stale` holds for it, returns what `load` returns,
+    /// which the cache then has in its place. See [`Cache::get_or_insert_with_if`](crate::Cache::get_or_insert_with_if), which
+    /// says what it is for, and [`InlineCache::get_or_insert_with`].
     ///
     /// # Panics
     ///
-    /// As [`InlineCache::get_or_insert_with`], where to find a value stale is as to miss it; and if `is_stale` panics.
+    /// As [`InlineCache::get_or_insert_with`], where a stale value counts as a miss; and if `is_stale` panics.
     ///
     /// ```
     /// let prices: koel::InlineCache<u32, [u32; 2]> = koel::InlineCache::new(100); // with the version of the list
@@ -39,8 +39,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         or_panic(load_if(self, key, Terms::alone(), || Ok::<V, Infallible>(load()), is_stale))
     }
 
-    /// As [`InlineCache::get_or_insert_with_if`], with a loader that may fail: then the old value stays where it is, and is not
-    /// returned.
+    /// Like [`InlineCache::get_or_insert_with_if`], with a loader that may fail: then the old value stays where it is, and is
+    /// not returned.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     ///
     /// # Panics
     ///
-    /// As [`InlineCache::try_get_or_insert_with`], where to find a value stale is as to miss it; and if `is_stale` panics.
+    /// As [`InlineCache::try_get_or_insert_with`], where a stale value counts as a miss; and if `is_stale` panics.
     ///
     /// ```
     /// let cache: koel::InlineCache<u32, u32> = koel::InlineCache::new(100);
@@ -65,8 +65,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         load_if(self, key, Terms::alone(), load, is_stale)
     }
 
-    /// As [`InlineCache::try_get_or_insert_with_if`], but if the loader fails, all who wait for it on these terms get its
-    /// error: see [`InlineCache::try_get_or_insert_with_shared`].
+    /// Like [`InlineCache::try_get_or_insert_with_if`], but if the loader fails, all callers that wait for it on these terms
+    /// get its error: see [`InlineCache::try_get_or_insert_with_shared`].
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         load_if(self, key, Terms::shared(), || load().map_err(Arc::new), is_stale)
     }
 
-    /// As [`InlineCache::get_or_insert_with_if`], for tasks, with a future for what is missed or stale: as of
+    /// Like [`InlineCache::get_or_insert_with_if`], for tasks, with a future for what is missed or stale, as in
     /// [`InlineCache::get_or_insert_async`].
     ///
     /// # Panics
@@ -115,7 +115,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         or_panic(load_async_if(self, key, Terms::alone(), load, is_stale).await)
     }
 
-    /// As [`InlineCache::try_get_or_insert_with_if`], for tasks: as [`InlineCache::try_get_or_insert_async`].
+    /// Like [`InlineCache::try_get_or_insert_with_if`], for tasks: see [`InlineCache::try_get_or_insert_async`].
     ///
     /// # Errors
     ///
@@ -143,8 +143,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         load_async_if(self, key, Terms::alone(), load, is_stale).await
     }
 
-    /// As [`InlineCache::try_get_or_insert_async_if`], but if the loader fails, all who wait for it on these terms get its
-    /// error: see [`InlineCache::try_get_or_insert_with_shared`].
+    /// Like [`InlineCache::try_get_or_insert_async_if`], but if the loader fails, all callers that wait for it on these terms
+    /// get its error: see [`InlineCache::try_get_or_insert_with_shared`].
     ///
     /// # Errors
     ///

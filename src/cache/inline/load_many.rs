@@ -14,12 +14,12 @@ use crate::cache::flight::{LoadError, Terms, or_panic};
 use crate::cache::load_many::{load_many, load_many_async};
 
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
-    /// The values of many keys; those that are missed are loaded by one call: as
+    /// Gets the values of many keys; those that are missed are loaded by one call: see
     /// [`Cache::get_many_or_insert_with`](crate::Cache::get_many_or_insert_with).
     ///
     /// # Panics
     ///
-    /// As that.
+    /// As that method.
     ///
     /// ```
     /// let cache: koel::InlineCache<u32, u64> = koel::InlineCache::new(100);
@@ -41,16 +41,16 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         or_panic(load_many(self, keys, out, Terms::alone(), |keys| Ok::<P, Infallible>(load(keys))));
     }
 
-    /// The values of many keys, with a loader that may fail: as
+    /// Gets the values of many keys, with a loader that may fail: see
     /// [`Cache::try_get_many_or_insert_with`](crate::Cache::try_get_many_or_insert_with).
     ///
     /// # Errors
     ///
-    /// As that.
+    /// As that method.
     ///
     /// # Panics
     ///
-    /// As that.
+    /// As that method.
     ///
     /// ```
     /// let cache: koel::InlineCache<u32, u64> = koel::InlineCache::new(100);
@@ -68,16 +68,16 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         load_many(self, keys, out, Terms::alone(), load)
     }
 
-    /// The same, with an error that all who wait get: as
+    /// The same, with an error that all waiters get: see
     /// [`Cache::try_get_many_or_insert_with_shared`](crate::Cache::try_get_many_or_insert_with_shared).
     ///
     /// # Errors
     ///
-    /// As that.
+    /// As that method.
     ///
     /// # Panics
     ///
-    /// As that.
+    /// As that method.
     ///
     /// ```
     /// let cache: koel::InlineCache<u32, u64> = koel::InlineCache::new(100);
@@ -97,12 +97,13 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         load_many(self, keys, out, Terms::shared(), move |keys| load(keys).map_err(Arc::new))
     }
 
-    /// As [`InlineCache::try_get_many_or_insert_with_shared`], but waits for other callers' loaders for so long at most, from
-    /// when it is called. Its own loader runs for as long as it takes.
+    /// Like [`InlineCache::try_get_many_or_insert_with_shared`], but waits for other callers' loaders for at most `timeout`
+    /// from the beginning of the call. Its own loader runs for as long as it takes.
     ///
     /// # Errors
     ///
-    /// As [`InlineCache::try_get_many_or_insert_with_shared`], and [`LoadError::TimedOut`]: what has come by then is in `out`.
+    /// Those of [`InlineCache::try_get_many_or_insert_with_shared`], and [`LoadError::TimedOut`]: the values that have come by
+    /// then are in `out`.
     ///
     /// # Panics
     ///
@@ -142,12 +143,12 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         load_many(self, keys, out, terms, move |keys| load(keys).map_err(Arc::new))
     }
 
-    /// The values of many keys, for tasks: as
+    /// Gets the values of many keys, for tasks: see
     /// [`Cache::get_many_or_insert_async`](crate::Cache::get_many_or_insert_async).
     ///
     /// # Panics
     ///
-    /// As that.
+    /// As that method.
     ///
     /// ```
     /// let cache: koel::InlineCache<u32, u64> = koel::InlineCache::new(100);
@@ -165,16 +166,16 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         or_panic(load_many_async(self, keys, out, Terms::alone(), load, Ok::<P, Infallible>).await);
     }
 
-    /// The values of many keys, for tasks, with a loader that may fail: as
+    /// Gets the values of many keys, for tasks, with a loader that may fail: see
     /// [`Cache::try_get_many_or_insert_async`](crate::Cache::try_get_many_or_insert_async).
     ///
     /// # Errors
     ///
-    /// As that.
+    /// As that method.
     ///
     /// # Panics
     ///
-    /// As that.
+    /// As that method.
     ///
     /// ```
     /// let cache: koel::InlineCache<u32, u64> = koel::InlineCache::new(100);
@@ -196,16 +197,16 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         load_many_async(self, keys, out, Terms::alone(), load, identity).await
     }
 
-    /// The same, with an error that all who wait get: as
+    /// The same, with an error that all waiters get: see
     /// [`Cache::try_get_many_or_insert_async_shared`](crate::Cache::try_get_many_or_insert_async_shared).
     ///
     /// # Errors
     ///
-    /// As that.
+    /// As that method.
     ///
     /// # Panics
     ///
-    /// As that.
+    /// As that method.
     ///
     /// ```
     /// let cache: koel::InlineCache<u32, u64> = koel::InlineCache::new(100);

@@ -3,7 +3,7 @@
 //!
 //! | file | duty |
 //! | --- | --- |
-//! | `cache` | making one, reading |
+//! | `cache` | construction, reads |
 //! | `write` | its writing half |
 //! | `load`, `load_if`, `load_many` | values that are loaded when they are missed, or are stale |
 //! | `builder`, `iter` | options; walks |
@@ -15,7 +15,7 @@ mod load;
 mod load_if;
 mod load_many;
 
-// The others.
+// The other files.
 mod builder;
 mod iter;
 

@@ -1,5 +1,5 @@
-//! [`InlineCache`], the writing half: tell the flights, once more when a closure has decided [F5], lock, find, make room [B1],
-//! commit by one call of the engine. Whatever panics in `Hash`, `Eq` or a closure, nothing is half done.
+//! [`InlineCache`], the writing half. An operation tells the flights (once more when a closure has decided [F5]), locks, finds,
+//! makes room [B1], and commits by one call of the engine. Whatever panics in `Hash`, `Eq` or a closure, nothing is half done.
 
 use core::hash::{BuildHasher, Hash};
 
@@ -18,7 +18,7 @@ use crate::plain;
 
 pub(super) type At<'c, K, V> = Spot<'c, InlineSlots<K, V>>;
 
-/// Counts who is evicted.
+/// Counts the entries that are evicted.
 struct Evictions<'c>(Here<'c>);
 
 impl<K: Pod, V: Pod> Evict<InlineSlots<K, V>> for Evictions<'_> {
@@ -34,14 +34,14 @@ impl<K: Pod, V: Pod> Evict<InlineSlots<K, V>> for Evictions<'_> {
     }
 }
 
-/// Takes an entry out of its slot, which the policy did not ask for.
+/// Takes an entry out of its slot other than at the policy's request.
 fn take_out<K: Pod, V: Pod>(locked: &mut Locked<'_, InlineSlots<K, V>>, found: Found) {
     let mark = locked.residents().mark(found);
     locked.residents().remove(found);
     locked.state().keep.evictor.removed(mark, 1);
 }
 
-/// An entry comes in.
+/// An entry that is being inserted.
 struct Inserting<'c, K: Pod, V: Pod, S> {
     cache: &'c InlineCache<K, V, S>,
     counts: Here<'c>,
@@ -70,7 +70,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Insertion<InlineSlots<K, V>> fo
 }
 
 impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
-    /// Takes out all entries, one segment after the other.
+    /// Removes all entries, one segment after the other.
     ///
     /// # Panics
     ///
@@ -90,11 +90,12 @@ impl<K: Pod, V: Pod, S> InlineCache<K, V, S> {
         });
     }
 
-    /// From now on what is being loaded, or refreshed, is not kept: the values go to those who wait for them, and whoever asks
-    /// later loads anew, as after [`InlineCache::clear`], but what is there stays.
+    /// Has the values of all loads and refreshes that are under way discarded: they only go to the callers that wait for them,
+    /// and later callers load anew, as after [`InlineCache::clear`]. Entries that are there stay.
     ///
-    /// Where many keys' values have changed in their source, [`retain`](Self::retain) takes out what is there, but does not see
-    /// what is being loaded. First call this, then `retain`: what is loaded by then is seen, and what is not is not kept.
+    /// Where many keys' values have changed in their source, [`retain`](Self::retain) takes out those that are there, but does
+    /// not see those that are being loaded. First call this, then `retain`: a value that is loaded by then is seen, and one
+    /// that is not is not kept.
     ///
     /// ```
     /// let cache: koel::InlineCache<[u32; 2], u32> = koel::InlineCache::new(10);
@@ -119,10 +120,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         self.directory.lock_and_find(digest, |(other, _)| other == *key)
     }
 
-    /// Inserts a value, and returns the one that the key had; the key that is there stays. To replace an entry is to use it: it
-    /// is kept as one that was hit. If the cache is full, another entry leaves, or a few; it may
-    /// be this one that leaves next, unless it is asked for before: what is new has to prove itself. Where what is new
-    /// matters most take [`Policy::Clock`](crate::Policy::Clock).
+    /// Inserts a value, and returns the one that the key had; the key that is there stays. Replacing an entry counts as a use:
+    /// it is kept as one that was hit. If the cache is full, another entry leaves, or a few do. The new entry may be the next
+    /// to leave, unless it is asked for before: new entries have to prove themselves. Where new entries matter most, use
+    /// [`Policy::Clock`](crate::Policy::Clock).
     ///
     /// # Panics
     ///
@@ -137,17 +138,18 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     pub fn insert(&self, key: K, value: V) -> Option<V> {
         let digest = self.digest(&key);
         self.flights.invalidate(digest, &key);
-        // Where it is: handed on as a value, it would be written in parts and copied as a whole.
+        // By reference: passed on by value, it would be written in parts and copied as a whole.
         let mut at = self.at(digest, &key);
         self.put_at(&mut at, key, value)
     }
 
-    /// Inserts a value unless the key is there. To be told of an entry here is not to use it. Waits for no loader: of a key
-    /// that is being loaded it is the value that is inserted here that stays. A cache of capacity 0 keeps nothing.
+    /// Inserts a value unless the key is there. Being found here does not count as a use of the entry. Does not wait for a
+    /// loader: if the key is being loaded, the value that is inserted here is the one that stays. A cache of capacity 0 keeps
+    /// nothing.
     ///
     /// # Errors
     ///
-    /// [`Occupied`] if the key is there: with its value, and the one that was not inserted.
+    /// [`Occupied`] if the key is there, with its value and the one that was not inserted.
     ///
     /// # Panics
     ///
@@ -176,7 +178,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         Ok(())
     }
 
-    /// Puts an entry where its key is or should be, in a segment that stays locked; the value that was there.
+    /// Puts an entry where its key is or should be, in a segment that stays locked; returns the value that was there.
     #[inline]
     pub(super) fn put_at<'c>(&'c self, at: &mut At<'c, K, V>, key: K, value: V) -> Option<V> {
         let counts = self.counters.here();
@@ -185,7 +187,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
             Some(found) => {
                 let old = locked.item(found);
                 locked.replace(found, (old.0, value));
-                // A use, as a hit is.
+                // Counts as a use, like a hit.
                 let residents = locked.residents();
                 residents.set_mark(found, Policy::touch(residents.mark(found)));
                 Some(old.1)
@@ -207,8 +209,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// leave it.
     ///
     /// `decide` runs exactly once, under the lock of the key's segment, so that nobody else writes to the entry meanwhile. It
-    /// may write to the source of values itself: what others load meanwhile is not kept. The answer is what was decided, also
-    /// in a cache of capacity 0, which keeps nothing. To replace an entry is to use it, to look at it here is not.
+    /// may write to the source of values itself: what others load meanwhile is not kept. The answer is what was decided, even
+    /// in a cache of capacity 0, which keeps nothing. Replacing an entry counts as a use; looking at it here does not.
     ///
     /// # Panics
     ///
@@ -227,7 +229,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     #[track_caller]
     pub fn compute<T>(&self, key: K, decide: impl FnOnce(Option<V>) -> Operation<V, T>) -> Compute<K, V, T> {
         let digest = self.digest(&key);
-        // Before the lock: it is dropped after that is released.
+        // Declared before the lock, and so dropped after that is released.
         let decided;
         let mut at = self.at(digest, &key);
         let current = at.found.map(|found| (found, at.writing.locked.item(found)));
@@ -249,16 +251,17 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
                 Compute::Removed(key, value)
             }
             (Operation::Remove, None) => {
-                // A panic hook is the user's: not under the lock.
+                // A panic hook is the user's code: it must not run under the lock.
                 drop(at);
                 panic!("{NOTHING_TO_REMOVE}")
             }
         }
     }
 
-    /// Replaces the value of a key by what `update` makes of it, and returns the new one; `None` if there is none.
+    /// Replaces the value of a key with what `update` makes of it, and returns the new one; returns `None` if there is no
+    /// value.
     ///
-    /// `update` runs at most once, under the lock of the key's segment, as by [`InlineCache::compute`].
+    /// `update` runs at most once, under the lock of the key's segment, as in [`InlineCache::compute`].
     ///
     /// # Panics
     ///
@@ -273,7 +276,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     #[doc(alias = "get_mut")]
     #[track_caller]
     pub fn update(&self, key: K, update: impl FnOnce(V) -> V) -> Option<V> {
-        // Here to the end, if it does not run: what it owns is the user's, and not dropped under the lock.
+        // Kept to the end, if it does not run: what it owns is the user's, and is not dropped under the lock.
         let mut update = Some(update);
         let decide = |old: Option<V>| match old.zip(update.take_if(|_| old.is_some())) {
             Some((old, update)) => Operation::Insert(update(old)),
@@ -282,7 +285,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         self.compute(key, decide).into_new()
     }
 
-    /// Replaces the value of a key by what `update` makes of it, or inserts `value`; returns the new value.
+    /// Replaces the value of a key with what `update` makes of it, or inserts `value`; returns the new value.
     ///
     /// # Panics
     ///
@@ -302,10 +305,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         self.update_or_insert_with(key, update, || value)
     }
 
-    /// Replaces the value of a key by what `update` makes of it, or inserts what `make` returns; returns the new value. One of
-    /// the two runs, once, under the lock of the key's segment, as by [`InlineCache::compute`].
+    /// Replaces the value of a key with what `update` makes of it, or inserts what `make` returns; returns the new value. One
+    /// of the two closures runs, once, under the lock of the key's segment, as in [`InlineCache::compute`].
     ///
-    /// Nobody waits for `make`, nor it for a loader: what takes long is for [`InlineCache::get_or_insert_with`].
+    /// Nobody waits for `make`, and `make` does not wait for a loader: for slow work, use [`InlineCache::get_or_insert_with`].
     ///
     /// # Panics
     ///
@@ -321,7 +324,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     #[doc(alias = "and_upsert_with")]
     #[track_caller]
     pub fn update_or_insert_with(&self, key: K, update: impl FnOnce(V) -> V, make: impl FnOnce() -> V) -> V {
-        // Here to the end, of which one does not run: what it owns is the user's, and not dropped under the lock.
+        // Kept to the end, as one of them does not run: what it owns is the user's, and is not dropped under the lock.
         let (mut update, mut make) = (Some(update), Some(make));
         let decide = |old: Option<V>| {
             let new = match old {
@@ -333,7 +336,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         self.compute(key, decide).into_new().expect("it was inserted or replaced")
     }
 
-    /// Takes the entry of a key out, and returns its value.
+    /// Removes the entry of a key, and returns its value.
     ///
     /// # Panics
     ///
@@ -349,8 +352,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         self.remove_with(key, None::<fn(&K, &V) -> bool>)
     }
 
-    /// Takes the entry of a key out if `condition` holds for it, and returns its value. `condition` runs under the lock of the
-    /// key's segment, at most once. Whatever comes of it, what is being loaded for the key meanwhile is not kept.
+    /// Removes the entry of a key if `condition` holds for it, and returns its value. `condition` runs under the lock of the
+    /// key's segment, at most once. Whatever comes of it, a value that is being loaded for the key meanwhile is not kept.
     ///
     /// # Panics
     ///
@@ -367,12 +370,12 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         self.remove_with(key, Some(condition))
     }
 
-    // The condition is here to the end, if it is not asked: what it owns is the user's, and not dropped under the lock.
+    // The condition is kept to the end, if it is not called: what it owns is the user's, and is not dropped under the lock.
     fn remove_with(&self, key: &K, mut condition: Option<impl FnOnce(&K, &V) -> bool>) -> Option<V> {
         let digest = self.digest(key);
         let mut at = self.at(digest, key);
         let item = at.found.map(|found| (found, at.writing.locked.item(found)));
-        // As in a `Cache`: whatever a condition says, and also if there is nothing [F5].
+        // As in a `Cache`: whatever a condition says, and even if there is no entry [F5].
         let deciding = self.flights.deciding(digest, key);
         let leaving =
             item.filter(|(_, (key, value))| condition.take().is_none_or(|condition| condition(key, value)));
@@ -382,17 +385,17 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
         Some(value)
     }
 
-    /// Keeps the entries for which `keep` holds and takes the others out.
+    /// Keeps the entries for which `keep` holds and removes the others.
     ///
-    /// Sees each entry that is present throughout, with no lock held. If an entry is replaced between `keep`'s verdict and
-    /// its removal, `keep` is asked again about the new one: if another value is there then, or an equal key of other bytes.
-    /// What is being loaded for a key that is not there it does not see, and that comes in all the same, as old as it may be:
-    /// [`InlineCache::forget_loads`], called before, and, for its key, [`InlineCache::remove`] keep it out.
+    /// Sees each entry that is present throughout, with no lock held. If an entry is replaced between `keep`'s verdict and its
+    /// removal, `keep` is called again for the new one: if another value is there then, or an equal key of other bytes. It does
+    /// not see a value that is being loaded for a key that is not there; such a value is inserted all the same, however old it
+    /// is. [`InlineCache::forget_loads`], called before, and, for its key, [`InlineCache::remove`] keep it out.
     ///
     /// # Panics
     ///
-    /// If `keep` panics: what it has refused before is out. In a closure that runs
-    /// [under this cache's lock](InlineCache#under-a-lock).
+    /// If `keep` panics: the entries that it has refused before are out. In a closure that runs [under this cache's
+    /// lock](InlineCache#under-a-lock).
     ///
     /// ```
     /// let cache = koel::InlineCache::new(100);
@@ -404,7 +407,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// ```
     pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
         for mut entry in self.iter() {
-            // Of what has replaced it since, it is asked anew.
+            // `keep` is asked anew about an entry that has replaced it since.
             while !keep(&entry.0, &entry.1) {
                 let remove_if = |key: &K, condition: &mut dyn FnMut(&K, &V) -> bool| {
                     let _ = self.remove_if(key, condition);
