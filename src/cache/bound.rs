@@ -1,12 +1,12 @@
 //! How much a cache may hold, and how its segments share that.
 //!
-//! Each segment has a quota, which only the holder of its lock changes or uses; the quotas and what is spare sum to the
-//! capacity at most, and no segment uses more than its quota. So the whole never holds more than the capacity, with no
-//! count that all writers share [B1]. A segment takes quota from others when one item needs more than it has, or when it has
-//! few items, and gives back what it has above its share as items leave.
+//! Each segment has a quota, which only the holder of its lock changes or uses. The quotas and what is spare sum to the
+//! capacity at most, and no segment uses more than its quota. So the cache never holds more than the capacity, although there
+//! is no count that all writers share [B1]. A segment takes quota from others when one item needs more than it has, or when it
+//! has few items, and gives back what it has above its share as items leave.
 //!
 //! [B2] Quota moves only with `lending` locked, and never into a segment before it has left another: the lock order is
-//! `lending`, then one segment. Who holds a segment's lock may only try `lending`.
+//! `lending`, then one segment. The holder of a segment's lock may only try `lending`.
 
 use crossbeam_utils::CachePadded;
 
@@ -19,14 +19,14 @@ pub(super) struct Bound {
     lending: Mutex<Lending>,
     /// Counts the moments before a quota rises.
     raises: AtomicU64,
-    /// What each segment uses, by its index.
+    /// The use of each segment, by its index.
     used: Box<[CachePadded<AtomicU64>]>,
 }
 
-/// What whoever moves quota has locked.
+/// The state that is locked to move quota.
 #[derive(Debug)]
 pub(super) struct Lending {
-    /// What no segment has as its quota.
+    /// Quota that no segment has.
     pub(super) spare: u64,
     /// The quota of each segment, by its index.
     pub(super) quotas: Box<[u64]>,
@@ -35,7 +35,7 @@ pub(super) struct Lending {
 }
 
 impl Bound {
-    /// A bound shared by so many segments, each of which has [`Bound::share`] as its quota.
+    /// A bound shared by this many segments, each of which has [`Bound::share`] as its quota.
     pub(super) fn new(capacity: u64, segments: u32) -> Self {
         Bound {
             capacity: AtomicU64::new(capacity),
@@ -55,14 +55,14 @@ impl Bound {
         self.capacity.load(Ordering::Acquire)
     }
 
-    /// Changes the capacity: to a larger one before quotas rise, to a smaller one after they have fallen. With `lending`
-    /// locked; quotas are the caller's business.
+    /// Changes the capacity: to a larger one before quotas rise, to a smaller one after they have fallen. Called with `lending`
+    /// locked; the caller changes the quotas.
     pub(super) fn set_capacity(&self, capacity: u64) {
-        // Release: pairs with `capacity`: who sees a smaller one sees what was evicted for it.
+        // Release: pairs with `capacity`: a reader that sees a smaller one sees what was evicted for it.
         self.capacity.store(capacity, Ordering::Release);
     }
 
-    /// How many segments there are.
+    /// The number of segments.
     pub(super) fn segments(&self) -> u32 {
         self.used.len() as u32
     }
@@ -77,21 +77,21 @@ impl Bound {
         self.lending.lock()
     }
 
-    /// [`Bound::lend`], unless somebody else does; for who holds a segment's lock.
+    /// [`Bound::lend`], unless another thread is lending; for the holder of a segment's lock.
     pub(super) fn try_lend(&self) -> Option<MutexGuard<'_, Lending>> {
         self.lending.try_lock()
     }
 
-    /// How much of its quota a segment does not use: information, as its lock is not held.
+    /// How much of its quota a segment does not use: only information, as the segment's lock is not held.
     pub(super) fn idle(&self, lending: &Lending, segment: u32) -> u64 {
-        // Relaxed: a number, that may be old.
+        // Relaxed: a number that may be old.
         let used = self.used[segment as usize].load(Ordering::Relaxed);
         lending.quotas[segment as usize].saturating_sub(used)
     }
 
-    /// Draws lots: a segment, as likely as what it uses is a part of what all use. None, if nothing is used.
+    /// Draws lots for a segment, each as likely as its part of the total use. `None` if nothing is used.
     pub(super) fn draw(&self, lending: &mut Lending) -> Option<u32> {
-        // Relaxed: numbers, that may be old.
+        // Relaxed: numbers that may be old.
         let used = |segment: u32| self.used[segment as usize].load(Ordering::Relaxed);
         let all = (0..self.segments()).map(used).fold(0, u64::saturating_add);
         // Multiples of the golden ratio: far apart, and always the same.
@@ -108,18 +108,18 @@ impl Bound {
     /// Call with `lending` locked, after quota has left one segment and before another has it.
     pub(super) fn before_raise(&self) {
         let raises = self.raises.load(Ordering::Relaxed);
-        // Release: pairs with the first load in `used`: who starts from here sees what was evicted for it.
+        // Release: pairs with the first load in `used`: a sum that starts from here sees what was evicted for the raise.
         self.raises.store(raises + 1, Ordering::Release);
     }
 
-    /// What a segment uses now. The holder of its lock only.
+    /// Sets what a segment uses now. Only for the holder of its lock.
     #[inline]
     pub(super) fn set_used(&self, segment: u32, used: u64) {
         let published = &self.used[segment as usize];
         // Relaxed: only the holder stores. A full segment mostly uses what it used before: then the line stays shared, and what
-        // was published is within the quota of now as well.
+        // was published is within the present quota as well.
         if published.load(Ordering::Relaxed) != used {
-            // Release: pairs with the fence in `used`: who sees use of a raised quota sees the raise.
+            // Release: pairs with the fence in `used`: a reader that sees a raised quota used sees the raise.
             published.store(used, Ordering::Release);
         }
     }
@@ -129,17 +129,17 @@ impl Bound {
         self.used_and_capacity().0
     }
 
-    /// The same, and a capacity that it is within.
+    /// The same, and a capacity that is not exceeded by it.
     ///
-    /// Each segment is read within its quota. Between two equal counts of raises none of them rose, so that the quotas met
-    /// sum to no more than those at the first; nor to more than the capacity, which is read when it is lower than at the first
-    /// only after they have fallen.
+    /// Each segment is read within its quota. Between two equal counts of raises no quota rose, so the quotas that were met sum
+    /// to no more than those at the first count. Nor do they sum to more than the capacity: it is only read as lower than at
+    /// the first count after they have fallen.
     pub(super) fn used_and_capacity(&self) -> (u64, u64) {
         loop {
             // Acquire: pairs with `before_raise`.
             let before = self.raises.load(Ordering::Acquire);
             let capacity = self.capacity();
-            // Wrapping: what a raise has come between may be any number.
+            // Wrapping: if a raise has come between, the sum may be any number.
             let used = self.used.iter().map(|used| {
                 step();
                 used.load(Ordering::Relaxed)
@@ -155,7 +155,7 @@ impl Bound {
     }
 }
 
-/// An equal part of `capacity`; the first ones have what is left over.
+/// An equal part of `capacity`; the first segments get the remainder.
 pub(super) fn share_of(capacity: u64, segments: u32, segment: u32) -> u64 {
     let segments = u64::from(segments);
     capacity / segments + u64::from(u64::from(segment) < capacity % segments)
@@ -175,7 +175,7 @@ mod tests {
         let mut drawn = [0_u64; 4];
         (0..3000).for_each(|_| drawn[bound.draw(&mut lending).expect("one") as usize] += 1);
         assert!(drawn.iter().zip(used).all(|(drawn, used)| drawn.abs_diff(10 * used) < 10), "{drawn:?}");
-        // What was published may be older than the quota of now.
+        // What was published may be older than the present quota.
         assert_eq!([0, 1, 2, 3].map(|segment| bound.idle(&lending, segment)), [70, 100, 0, 0]);
     }
 

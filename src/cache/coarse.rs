@@ -4,15 +4,15 @@ use core::time::Duration;
 
 use super::Clock;
 
-/// The system's monotonic time as of its last tick, for caches with lives of seconds or more: a hit takes a third more time
-/// than where nothing expires, instead of three times as much. As insertions and look-ups read it alike, an entry lives up to a
-/// tick, 1 to 10 milliseconds, shorter or longer than it was told.
+/// The system's monotonic time as of its last tick, for caches whose entries live for seconds or more. A hit takes a third more
+/// time than where nothing expires, instead of three times as much. As insertions and look-ups read the same clock, an entry
+/// lives up to a tick, 1 to 10 milliseconds, shorter or longer than it should.
 ///
-/// To read the exact time a processor first ends what it has begun, so that one hit does not overlap with the next; this takes
-/// a few loads. If a tick comes late, as on a virtual machine whose host is overloaded, so does the time. On Linux this is
-/// `CLOCK_MONOTONIC_COARSE`, which in some kernels goes back by some nanoseconds when the system's clock is adjusted: an entry
-/// that had expired may be found again for so long. It stands still while the machine is suspended. Elsewhere it is exact, as
-/// the clock of a cache that is given none.
+/// To read the exact time, a processor first finishes the instructions that it has begun, so that one hit does not overlap with
+/// the next; reading this clock takes a few loads. If a tick comes late, as on a virtual machine whose host is overloaded, so
+/// does the time. On Linux this is `CLOCK_MONOTONIC_COARSE`, which in some kernels goes back by some nanoseconds when the
+/// system's clock is adjusted: for that long, an entry that had expired may be found again. The clock stands still while the
+/// machine is suspended. On other systems it is exact, like the clock of a cache that is given none.
 ///
 /// ```
 /// use std::time::Duration;
@@ -35,14 +35,15 @@ impl Clock for CoarseClock {
     }
 }
 
-/// The system's monotonic time as of its last tick, where it tells; elsewhere the exact one.
+/// The system's monotonic time as of its last tick, where the system reports that; elsewhere the exact time.
 #[cfg(all(target_os = "linux", not(any(miri, loom, shuttle))))]
 pub(super) fn monotonic() -> Duration {
     use core::mem::MaybeUninit;
 
     let mut time = MaybeUninit::<libc::timespec>::zeroed();
-    // By the C library: what other crates make of the kernel's page of functions ends a program under valgrind, which hides it.
-    // SAFETY: the place is ours; a time of zeros is one.
+    // By the C library: other crates' use of the kernel's page of functions ends a program under valgrind, which hides that
+    // page.
+    // SAFETY: the place is ours; all zeros are a valid time.
     let time = unsafe {
         let failed = libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, time.as_mut_ptr());
         debug_assert_eq!(failed, 0, "each Linux since 2.6.32 has this clock");
@@ -70,7 +71,7 @@ mod tests {
         let mut now = first;
         while now <= first {
             now = CoarseClock.now();
-            // By nanoseconds it may go back.
+            // By some nanoseconds it may go back.
             assert!(now + Duration::from_micros(1) > first);
         }
     }

@@ -1,4 +1,4 @@
-//! What a cache counts: where each thread has cells of its own, so that a look-up shares no write with another thread.
+//! What a cache counts: each thread has cells of its own, so that a look-up shares no write with another thread.
 
 use core::fmt;
 use core::time::Duration;
@@ -16,40 +16,40 @@ use crate::sync::{AtomicU64, Ordering, SCHEDULED};
 pub struct CacheStats {
     /// Look-ups that found an entry. `peek` and `contains_key` do not count.
     pub hits: u64,
-    /// Look-ups that found none, or one that had expired. Who waits for another to load the key has missed it as well; and who
-    /// asks by `get` first, and after a miss by `get_or_insert_with` or its kin, has missed twice.
+    /// Look-ups that found no entry, or one that had expired. A caller that waits for another to load the key has missed it as
+    /// well; and a caller that asks by `get` first, and after a miss by `get_or_insert_with` or its variants, has missed twice.
     pub misses: u64,
-    /// Values that loaders made, or that came for keys that were reserved; or that an entry's `or_insert` was given, or
-    /// `or_default` has made.
+    /// Values that loaders made, that came for reserved keys, that were given to an entry's `or_insert`, or that `or_default`
+    /// made.
     pub loads: u64,
     /// Loaders that failed, panicked, or were dropped before they ended, as futures may be; reservations that were dropped.
     pub failed_loads: u64,
-    /// How long loaders ran, and keys were reserved, all together; a loader of many keys once for all of them, until it
-    /// returns. What an iterator makes later takes time that is not counted. After 64 loads in a row of one thread that took
-    /// less than a microsecond each, those that follow are timed by the system's ticks of 1 to 10 milliseconds, on Linux, until
-    /// one takes more than 20: their sum is right on average.
+    /// How long loaders ran and keys were reserved, in total. A loader of many keys counts once for all of them, until it
+    /// returns; time that an iterator takes later to make values is not counted. After 64 loads in a row of one thread that
+    /// took less than a microsecond each, those that follow are timed by the system's ticks of 1 to 10 milliseconds, on Linux,
+    /// until one takes more than 20: their sum is right on average.
     pub load_time: Duration,
     /// Entries that were inserted or replaced.
     pub insertions: u64,
-    /// Entries that left because the cache was full, or was made smaller, or, seldom, because another one had no other slot.
+    /// Entries that left because the cache was full, or was made smaller, or, seldom, because another entry had no other slot.
     pub evictions: u64,
-    /// Of the evictions, entries that were too heavy for what would have had to leave for them, and so left at once: see
-    /// [`Cache::insert`](crate::Cache::insert). Many of them tell of a cache that is too small for what is asked for.
+    /// Of the evictions, the entries that were too heavy for what would have had to leave for them, and so left at once: see
+    /// [`Cache::insert`](crate::Cache::insert). Many of them suggest that the cache is too small for what is asked for.
     pub turned_away: u64,
     /// Entries that left because their time was over.
     pub expirations: u64,
     /// Weight that left because the cache was full, or was made smaller.
     pub evicted_weight: u64,
-    /// Entries now.
+    /// The number of entries now.
     pub len: usize,
-    /// Weight now; the number of entries if there is no weigher.
+    /// The weight now; the number of entries if there is no weigher.
     pub weight: u64,
-    /// What the weight may be.
+    /// The bound of the weight.
     pub capacity: u64,
 }
 
 impl CacheStats {
-    /// Hits by look-ups, 0 to 1; 0 if there were none.
+    /// The fraction of look-ups that hit, 0 to 1; 0 if there were none.
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
@@ -64,7 +64,7 @@ impl CacheStats {
         if all == 0 { 0.0 } else { self.hits as f64 / all as f64 }
     }
 
-    /// What was counted since an earlier look at the same cache; entries, weight and capacity as they are in this one.
+    /// What was counted since an earlier look at the same cache; entries, weight and capacity are those of this one.
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
@@ -110,7 +110,7 @@ impl fmt::Display for CacheStats {
     }
 }
 
-/// What is counted, of each thread by itself. All are Relaxed: information.
+/// What is counted, for each thread by itself. All are Relaxed: information.
 #[derive(Clone, Copy)]
 pub(super) enum Count {
     Hits,
@@ -127,15 +127,16 @@ pub(super) enum Count {
     QuickLoads,
     /// Weight that left for other causes.
     OtherWeight,
-    /// How much of all that left the thread has added to what all have sent away.
+    /// How much of all the weight that left the thread has added to the common count.
     Told,
 }
 
 const COUNTS: usize = Count::Told as usize + 1;
-/// A thread tells others of what it has sent away when that is so small a part of what may wait.
+/// A thread adds what it has sent away to the common count when that is this small a part of what may wait.
 const TOLD_BY: u64 = 16;
 
-/// A thread's part of [`Counters`]. None in models and schedules: they count nothing, which would be explored in vain.
+/// A thread's part of [`Counters`]. `None` in models and schedules: they count nothing, because exploring that would be
+/// useless.
 #[derive(Clone, Copy)]
 pub(super) struct Here<'c>(Option<&'c [AtomicU64; COUNTS]>);
 
@@ -143,7 +144,7 @@ pub(super) struct Here<'c>(Option<&'c [AtomicU64; COUNTS]>);
 #[derive(Debug)]
 pub(super) struct Counters {
     threads: PerThread<CachePadded<[AtomicU64; COUNTS]>>,
-    /// The weight that threads have told of, and that nobody has begun to free.
+    /// The weight that threads have added, and that nobody has begun to free.
     waits: CachePadded<AtomicU64>,
 }
 
@@ -152,14 +153,14 @@ impl Counters {
         Counters { threads: PerThread::new(), waits: CachePadded::new(AtomicU64::new(0)) }
     }
 
-    /// Those of the calling thread.
+    /// The counters of the calling thread.
     #[inline(always)]
     pub(super) fn here(&self) -> Here<'_> {
         Here((!SCHEDULED).then(|| &**self.threads.get()))
     }
 
-    /// Whether this much weight has left by all threads together since that was last said to one of them; but for less than a
-    /// 16th as much of each other thread's.
+    /// Whether this much weight has left through all threads together since one of them was last told so. For each other
+    /// thread, less than a 16th as much may be missing.
     #[inline]
     pub(super) fn takes_leave_of(&self, weight: u64) -> bool {
         let Here(Some(counts)) = self.here() else { return false };
@@ -173,10 +174,11 @@ impl Counters {
         self.is_much(more, weight)
     }
 
-    /// Whether with so much more that waits it is this much.
+    /// Whether what waits, with this much more, reaches that weight.
     #[cold]
     fn is_much(&self, more: u64, weight: u64) -> bool {
-        // Relaxed, all: numbers. Of those who find it too much at once one takes it: whoever has added last.
+        // Relaxed, all: numbers. Of the threads that find it too much at the same time one takes it: the one that has added
+        // last.
         let waits = self.waits.fetch_add(more, Ordering::Relaxed).wrapping_add(more);
         waits >= weight && self.waits.compare_exchange(waits, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
@@ -211,11 +213,11 @@ impl Here<'_> {
         }
     }
 
-    /// A look-up has come to its end.
+    /// Counts a look-up that has ended.
     #[inline(always)]
     pub(super) fn looked_up(&self, found: bool) {
-        // A branch, which is predicted: stored to an address that depended on what was found, later loads would wait for it.
-        // Misses are counted by themselves: as look-ups less hits they could fall for a moment.
+        // A branch, because it is predicted: with a store to an address that depended on what was found, later loads would wait
+        // for it. Misses are counted separately: as look-ups less hits they could fall for a moment.
         if found {
             self.count(Count::Hits, 1);
         } else {
@@ -223,24 +225,24 @@ impl Here<'_> {
         }
     }
 
-    /// An entry has been inserted or replaced.
+    /// Counts an entry that was inserted or replaced.
     #[inline]
     pub(super) fn inserted(&self) {
         self.count(Count::Insertions, 1);
     }
 
-    /// An entry has been evicted; what it weighed is told apart.
+    /// Counts an entry that was evicted; its weight is counted separately.
     #[inline]
     pub(super) fn evicted(&self) {
         self.count(Count::Evictions, 1);
     }
 
-    /// An entry has been turned away; that it left is told apart.
+    /// Counts an entry that was turned away; that it left is counted separately.
     pub(super) fn turned_away(&self) {
         self.count(Count::TurnedAway, 1);
     }
 
-    /// An entry has left.
+    /// Counts an entry that has left.
     #[inline]
     pub(super) fn departed(&self, cause: Cause, weight: u64) {
         if cause == Cause::Size {
@@ -253,12 +255,12 @@ impl Here<'_> {
         self.count(Count::OtherWeight, weight);
     }
 
-    /// A loader of many values has made one.
+    /// Counts one value of a loader of many values.
     pub(super) fn made(&self) {
         self.count(Count::Loads, 1);
     }
 
-    /// A loader has come to its end, with so many values, or has failed.
+    /// Counts a loader that has ended, with this many values, or that has failed.
     pub(super) fn loaded(&self, values: Option<u64>, took: Duration, was_quick: bool) {
         match values {
             Some(values) => self.count(Count::Loads, values),
@@ -271,7 +273,7 @@ impl Here<'_> {
         }
     }
 
-    /// A load has failed; the time that it took is told apart.
+    /// Counts a load that has failed; the time that it took is counted separately.
     pub(super) fn failed(&self) {
         self.count(Count::FailedLoads, 1);
     }

@@ -1,5 +1,5 @@
-//! [`CacheDump`]: what is in a cache, for a cache that is to go on from there (`restore`). Both ways while others read and
-//! write.
+//! [`CacheDump`]: the contents of a cache, for another that is to go on from there (`restore`). Other threads may read and
+//! write during both.
 
 use core::fmt;
 use core::iter::FusedIterator;
@@ -11,18 +11,17 @@ use super::time::{NEVER, Nanos, nanos};
 use crate::entries::{Entry, EntryPointer};
 
 /// The entries of a [`Cache`], how each stood with the policy, and how long it has to live: from [`Cache::dump`], for
-/// [`Cache::load`]. Nothing of the clock by which, or the hash function with which they were kept.
+/// [`Cache::load`]. It contains nothing of the cache's clock or hash function.
 ///
 /// # Format
 ///
-/// With the feature `serde` it can be written down and read again, as a sequence of three: the version of the format,
-/// which is 1; how much of the capacity [`Policy::Adaptive`](super::Policy::Adaptive) gave its window, in millionths
-/// (none: it had another policy); and the entries. Each of these is a sequence of key, value, heat, nanoseconds to
-/// live (none: for ever) and nanoseconds since it was used. Heat is 0 to 2 hits, and 4 more for what is not in the
-/// window.
+/// With the feature `serde` a dump can be serialized and deserialized, as a sequence of three: the version of the format, which
+/// is 1; how much of the capacity [`Policy::Adaptive`](super::Policy::Adaptive) gave its window, in millionths (none: it had
+/// another policy); and the entries. Each entry is a sequence of key, value, heat, nanoseconds to live (none: for ever) and
+/// nanoseconds since it was used. Heat is 0 to 2 hits, and 4 more for an entry that is not in the window.
 ///
-/// What is read is not trusted: another version, a number that is none of these, or an end that comes too early is an
-/// error of the deserializer's, and no more than 64 KiB are set aside for entries that are only announced.
+/// The input is not trusted: another version, a number that is none of these, or an end that comes too early is an error of the
+/// deserializer's, and no more than 64 KiB are set aside for entries that are only announced.
 ///
 #[cfg_attr(feature = "serde", doc = "```")]
 #[cfg_attr(not(feature = "serde"), doc = "```ignore")]
@@ -44,7 +43,7 @@ use crate::entries::{Entry, EntryPointer};
 pub struct CacheDump<K, V> {
     /// What the policy had learned.
     pub(super) window: Option<WindowShare>,
-    /// Of each queue, the next to go first.
+    /// The entries; of each queue, the next to go come first.
     pub(super) entries: Vec<Dumped<K, V>>,
 }
 
@@ -66,28 +65,28 @@ impl<K, V> Dumped<K, V> {
     }
 }
 
-/// What a cache knows of an entry, in terms that another one understands.
+/// What a cache knows of an entry, in terms that another cache understands.
 #[derive(Clone, Copy)]
 pub(super) struct Standing {
     pub(super) heat: Heat,
     /// How long it has to live, used or not; `None` is for ever.
     pub(super) lives: Option<Nanos>,
-    /// How long it has not been used.
+    /// For how long it has not been used.
     pub(super) idle: Nanos,
 }
 
 impl<K, V> CacheDump<K, V> {
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are no entries.
+    /// Returns whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The entries. Of each queue of the policy, those that were to go next come first.
+    /// Returns an iterator over the entries. Of each queue of the policy, those that were to go next come first.
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
@@ -98,24 +97,24 @@ impl<K, V> CacheDump<K, V> {
         DumpIter(self.entries.iter())
     }
 
-    /// Keeps the entries for which `keep` holds and drops the others; it sees them in the order of [`CacheDump::iter`]. What
-    /// stays keeps its hits, its place and what is left of its life.
+    /// Keeps the entries for which `keep` holds and drops the others; `keep` sees them in the order of [`CacheDump::iter`].
+    /// Entries that stay keep their hits, their place and what is left of their life.
     ///
     /// ```
     /// let cache: koel::Cache<String, u32> = koel::Cache::new(10);
     /// cache.insert("/a".to_string(), 1).unwrap();
     /// cache.insert("/private/b".to_string(), 2).unwrap();
     /// let mut dump = cache.dump();
-    /// dump.retain(|path, _| !path.starts_with("/private/")); // not to a disk
+    /// dump.retain(|path, _| !path.starts_with("/private/")); // not to be written to a disk
     /// assert_eq!(dump.iter().collect::<Vec<_>>(), [(&"/a".to_string(), &1)]);
     /// ```
     pub fn retain(&mut self, mut keep: impl FnMut(&K, &V) -> bool) {
         self.entries.retain(|entry| keep(&entry.key, &entry.value));
     }
 
-    /// Lets time pass: each entry has so much less to live, and has not been used for so much longer. Those whose time is over
-    /// are dropped; the cache into which it is loaded decides whether one has been idle for too long. Without this the time
-    /// between [`Cache::dump`] and [`Cache::load`] does not count. Looks at each entry once.
+    /// Lets time pass: each entry has that much less to live, and has not been used for that much longer. Those whose time is
+    /// over are dropped; the cache into which the dump is loaded decides whether an entry has been idle for too long. Without
+    /// this the time between [`Cache::dump`] and [`Cache::load`] does not count. Looks at each entry once.
     ///
     /// ```
     /// use std::time::Duration;
@@ -127,7 +126,7 @@ impl<K, V> CacheDump<K, V> {
     ///
     /// // When the program starts again, half an hour later by the system's clock, and an hour later:
     /// dump.age(Duration::from_secs(1800));
-    /// assert_eq!(dump.len(), 1); // loaded now, it would live for half an hour
+    /// assert_eq!(dump.len(), 1); // loaded now, the entry would live for half an hour
     /// dump.age(Duration::from_secs(1800));
     /// assert!(dump.is_empty());
     /// ```
@@ -143,7 +142,7 @@ impl<K, V> CacheDump<K, V> {
     }
 }
 
-/// Moves the entries out, in the order of [`CacheDump::iter`]: what is to be done with those that [`Cache::load`] hands back.
+/// Moves the entries out, in the order of [`CacheDump::iter`]; for example to use those that [`Cache::load`] hands back.
 ///
 /// ```
 /// let small: koel::Cache<u32, String> = koel::Cache::new(1);
@@ -162,7 +161,7 @@ impl<K, V> IntoIterator for CacheDump<K, V> {
     }
 }
 
-/// Iterator over the entries of a dump, which it owns: from `CacheDump::into_iter`.
+/// An iterator over the entries of a dump, which it owns: from `CacheDump::into_iter`.
 pub struct DumpIntoIter<K, V>(std::vec::IntoIter<Dumped<K, V>>);
 
 impl<K, V> Iterator for DumpIntoIter<K, V> {
@@ -195,11 +194,11 @@ impl<'d, K, V> IntoIterator for &'d CacheDump<K, V> {
     }
 }
 
-/// Iterator over the entries of a dump: from [`CacheDump::iter`].
+/// An iterator over the entries of a dump: from [`CacheDump::iter`].
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct DumpIter<'d, K, V>(core::slice::Iter<'d, Dumped<K, V>>);
 
-/// Goes on from the same place.
+/// The clone goes on from the same place.
 impl<K, V> Clone for DumpIter<'_, K, V> {
     fn clone(&self) -> Self {
         DumpIter(self.0.clone())
@@ -245,15 +244,15 @@ impl<K, V> fmt::Debug for CacheDump<K, V> {
     }
 }
 
-/// An entry that was in a segment while that was locked, and how far it was from the front of its queue, as a part of
-/// 2^32: so queues of several segments merge.
+/// An entry that was in a segment while that was locked, and how far it was from the front of its queue, as a part of 2^32:
+/// with this the queues of several segments can be merged.
 struct Seen {
     entry: EntryPointer,
     standing: Standing,
     at: u64,
 }
 
-/// What windows are to have, of so much capacity.
+/// The shares of windows, summed up, and of how much capacity.
 #[derive(Default)]
 struct Windows {
     target: f64,
@@ -275,8 +274,8 @@ impl Windows {
 }
 
 impl<K, V, S> Cache<K, V, S> {
-    /// [L2] Copies what there is of the segment that begins at `cursor`, under its lock, but for what has expired. Entries are
-    /// alive as long as a guard that was entered before.
+    /// [L2] Copies what there is of the segment that begins at `cursor`, under its lock, except expired entries. The entries
+    /// are alive as long as a guard that was entered before.
     fn look_over(&self, cursor: u64, windows: &mut Windows) -> Option<(Vec<Seen>, u64)> {
         let mut out = self.departures(self.enter());
         let (mut writing, next) = self.table.directory.visit(cursor)?;
@@ -308,17 +307,18 @@ impl<K, V, S> Cache<K, V, S> {
         Standing {
             heat,
             lives: Some(meta.deadline()).filter(|&deadline| deadline != NEVER).map(|deadline| deadline - now),
-            // A hit may be later than `now`. Where hits are not noted, who was used all the while would seem idle to a cache
-            // that minds.
+            // A hit may be later than `now`. Where hits are not noted this is 0: else an entry that was used all the while
+            // would seem idle to a cache that has a time to idle.
             idle: meta.last_use().map_or(0, |last_use| now.saturating_sub(last_use)),
         }
     }
 
-    /// Clones what is in the cache, for a warm restart: [`Cache::load`] puts it into another one.
+    /// Clones the contents of the cache, for a warm restart: [`Cache::load`] puts them into another cache.
     ///
-    /// Others may read and write meanwhile. Pointers are copied under the lock of one segment at a time, for which its
-    /// writers wait, and cloned with no lock held: what was in the cache all the while is in the dump, nothing is that was
-    /// never there, expired entries are not. It leaves no trace, but a hit at the same moment may not be noted.
+    /// Other threads may read and write meanwhile. Pointers are copied under the lock of one segment at a time, for which the
+    /// segment's writers wait, and entries are cloned with no lock held. The dump has every entry that was in the cache all the
+    /// while, none that was never there, and none that had expired. It leaves no trace, except that a hit at the same moment
+    /// may not be noted.
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);

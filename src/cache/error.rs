@@ -10,15 +10,15 @@ use crate::engine::CapacityError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CacheError {
-    /// Neither `max_entries` nor `max_weight` was said.
+    /// Neither `max_entries` nor `max_weight` was set.
     NoBound,
-    /// Both `max_entries` and `max_weight` were said.
+    /// Both `max_entries` and `max_weight` were set.
     TwoBounds,
-    /// There is a weigher, and the bound is on entries.
+    /// There is a weigher, although the bound is on entries.
     WeigherUnused,
-    /// There is a clock, and entries do not expire.
+    /// There is a clock, although entries do not expire.
     ClockUnused,
-    /// Values are to be refreshed ahead of their deadline, and have none.
+    /// Values are to be refreshed ahead of their deadline, but have none.
     RefreshUnused,
     /// Values are to be refreshed so long ahead of their deadline that they are never fresh.
     RefreshTooEarly {
@@ -60,7 +60,7 @@ impl fmt::Display for CacheError {
 impl Error for CacheError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            // What is told already is no source.
+            // An error whose message is part of this one is no source.
             CacheError::Capacity(error) => error.source(),
             _ => None,
         }

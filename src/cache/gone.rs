@@ -1,4 +1,4 @@
-//! What has left a cache, and waits to be told and retired; whatever keys and values are.
+//! Entries that have left a cache and wait to be reported and retired, whatever their keys and values are.
 
 use core::mem::{ManuallyDrop, take};
 
@@ -13,26 +13,26 @@ use crate::entries::{EntryPointer, OldEntries, Reserve};
 /// Entries that have left, and why.
 pub(super) type Told = SmallVec<[(EntryPointer, Cause); 2]>;
 
-/// What has left a cache in one operation: see [`Departures`](super::removal::Departures), whose part it is.
+/// Entries that have left a cache in one operation: a part of [`Departures`](super::removal::Departures).
 pub(super) struct Gone<'c> {
-    /// Where the thread counts them.
+    /// Where the thread counts the departures.
     pub(super) counts: Here<'c>,
     fields: &'c Fields,
-    /// Whether entries wait for company, to be retired many as one [C4].
+    /// Whether entries wait for company, to be retired many at a time [C4].
     gathers: bool,
-    /// Both have memory of their own only if there is something in them, and that is taken out in the end: their destructors
+    /// Both have memory of their own only if they are not empty, and what is in them is taken out in the end: their destructors
     /// would have nothing to do.
     told: ManuallyDrop<Told>,
-    /// Of caches whose entries wait for company.
+    /// For caches whose entries wait for company.
     many: ManuallyDrop<Vec<OldEntries>>,
 }
 
 impl<'c> Gone<'c> {
-    /// Nothing has left.
+    /// Creates the list, with nothing in it.
     ///
     /// # Safety
     ///
-    /// What is added is of a cache whose entries have these fields behind them.
+    /// The entries that are added are of a cache whose entries have these fields behind them.
     #[inline]
     pub(super) unsafe fn new(counts: Here<'c>, fields: &'c Fields, gathers: bool) -> Self {
         let (told, many) = (ManuallyDrop::new(SmallVec::new()), ManuallyDrop::new(Vec::new()));
@@ -51,10 +51,10 @@ impl<'c> Gone<'c> {
         unsafe { self.fields.of(entry) }
     }
 
-    /// What an entry weighs, if that is not the same for all.
+    /// The weight of an entry, if that is not the same for all.
     #[inline(always)]
     pub(super) fn weight_of(&self, entry: impl FnOnce() -> EntryPointer) -> u64 {
-        // Without a look into the slot, where all weigh the same.
+        // Without looking into the slot, where all weigh the same.
         if self.fields.has_weight() { self.meta(entry()).weight() } else { 1 }
     }
 
@@ -64,7 +64,7 @@ impl<'c> Gone<'c> {
         if self.meta(entry).has_expired(now) { Cause::Expired } else { cause }
     }
 
-    /// Notes, and counts, that an entry has just left its slot, in a segment whose reserve this is.
+    /// Notes, and counts, that an entry has just left its slot, in the segment that has this reserve.
     ///
     /// # Safety
     ///
@@ -92,19 +92,20 @@ impl<'c> Gone<'c> {
         }
     }
 
-    /// Those that have waited for company are many. By itself: it would have each eviction prepare for a list that is moved.
+    /// Takes over the entries that have waited for company, as they are many now. In a function of its own: inlined, it would
+    /// have each eviction prepare for a list that is moved.
     #[cold]
     #[inline(never)]
     fn add_many(&mut self, reserve: &mut Reserve) {
         self.many.push(reserve.old.take());
     }
 
-    /// Those of which the listener is told, if there is one.
+    /// The entries that the listener is to be told of, if there is one.
     pub(super) fn told(&self) -> &[(EntryPointer, Cause)] {
         &self.told
     }
 
-    /// All that has left, for the caller to retire.
+    /// All entries that have left, for the caller to retire.
     pub(super) fn take(&mut self) -> (Told, Vec<OldEntries>) {
         (take(&mut *self.told), take(&mut *self.many))
     }

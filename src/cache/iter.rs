@@ -1,4 +1,4 @@
-//! Walks over a cache: a segment's pointers are copied under its lock, and yielded without.
+//! Walks over a cache: a segment's pointers are copied under its lock, and yielded without it.
 
 use core::fmt;
 use core::iter::FusedIterator;
@@ -23,7 +23,7 @@ fn next<K, V, S>(walk: &mut Entries, cache: &Cache<K, V, S>) -> Option<EntryPoin
     }
 }
 
-/// Iterator over references to a cache's entries: from [`CacheView::iter`](super::CacheView::iter). `Send` and `Sync`, if
+/// An iterator over references to a cache's entries, from [`CacheView::iter`](super::CacheView::iter). `Send` and `Sync`, if
 /// the cache is `Sync`.
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct ViewIter<'v, K, V, S = RandomState> {
@@ -32,9 +32,9 @@ pub struct ViewIter<'v, K, V, S = RandomState> {
 }
 
 // SAFETY: it shares entries, and drops none. The view that `'v` borrows stays where it is, and its guard was entered before
-// whatever another thread does that has got this from there.
+// anything that another thread does after it has received this.
 unsafe impl<K: Send + Sync, V: Send + Sync, S: Sync> Send for ViewIter<'_, K, V, S> {}
-// SAFETY: who shares it comes by `clone` to another one, which may be sent, and to nothing else.
+// SAFETY: a thread that shares it can get another one by `clone`, which may be sent, and nothing else.
 unsafe impl<K: Send + Sync, V: Send + Sync, S: Sync> Sync for ViewIter<'_, K, V, S> {}
 
 impl<'v, K, V, S> ViewIter<'v, K, V, S> {
@@ -44,7 +44,7 @@ impl<'v, K, V, S> ViewIter<'v, K, V, S> {
     }
 }
 
-/// Goes on from the same place, over the same entries; copies the pointers to what is left of one segment.
+/// The clone goes on from the same place, over the same entries; this copies the pointers to what is left of one segment.
 impl<K, V, S> Clone for ViewIter<'_, K, V, S> {
     fn clone(&self) -> Self {
         ViewIter { cache: self.cache, walk: self.walk.clone() }
@@ -61,7 +61,7 @@ impl<'v, K, V, S> Iterator for ViewIter<'v, K, V, S> {
     }
 }
 
-/// Iterator over clones of a cache's entries: from [`Cache::iter`].
+/// An iterator over clones of a cache's entries, from [`Cache::iter`].
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct CacheIter<'c, K, V, S = RandomState> {
     cache: &'c Cache<K, V, S>,

@@ -1,4 +1,4 @@
-//! [`Cache`], as loads see it: what they look up, and how they keep what they have loaded [F3], [F5].
+//! [`Cache`], as loads see it: what they look up, and how they keep the values that they have loaded [F3], [F5].
 
 use core::hash::{BuildHasher, Hash};
 
@@ -11,7 +11,7 @@ use crate::entries::{Entry, EntryPointer};
 use crate::hash::Digest;
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
-    /// The entry of a key, if it has not expired, and this holds for its value.
+    /// The entry of a key, if it has not expired, and if `holds` is true of its value.
     fn find_if(&self, digest: Digest, key: &K, mut holds: impl FnMut(&V) -> bool) -> Option<EntryPointer> {
         let guard = self.enter();
         let (entry, _) = self.find_alive(digest, key, &guard)?;
@@ -54,22 +54,25 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         is_stale: impl FnMut(&V) -> bool,
     ) -> (V, bool) {
         if self.time.is_some() {
-            // Before the clock is read, with its segment locked: who comes later may come when the value has expired.
+            // Before the clock is read, with its segment locked: a caller that joins later may do so when the value has
+            // expired.
             landing.close();
         }
         let mut new_entry = self.new_entry(&key, &value);
         let mut out = self.departures(self.enter());
-        // Dropped before that if the user's code panics: it ends before anybody is told then, too.
+        // Declared after `out`, and so dropped before it if the user's code panics: in that case, too, the flight ends before
+        // the listener is told.
         let mut landing = landing;
         let stale = if landing.replaces() { self.find_if(digest, &key, is_stale) } else { None };
         let is_there = |at: &At<'_>, now| {
             at.found.map(|found| at.writing.locked.item(found)).is_some_and(|entry| {
-                // By address: the guard of `out` was entered before `stale` was found, and no other can lie there yet.
+                // By address: the guard of `out` was entered before `stale` was found, so no other entry can be at that address
+                // yet.
                 let goes = Some(entry) == stale || landing.refreshes() && self.may_be_refreshed(entry, now);
                 !self.has_expired(entry, now) && !goes
             })
         };
-        // Not closed before it has quota: if there is none, who joins meanwhile still gets the value.
+        // Not closed before it has quota: if there is none, callers that join meanwhile still get the value.
         let may_put = |at: &At<'_>, now| !is_there(at, now) && !landing.is_stale();
         let at = self.at_with_quota(digest, &key, &mut new_entry, may_put, &mut out);
         let mut is_refused = at.is_none();
@@ -77,7 +80,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
             Some(mut at) => {
                 let put = self.put_at(&mut at, &new_entry, key, value, &mut out);
                 match &put {
-                    // What is turned away is not there: who asks for it as it is cloned is told of recursion [F6].
+                    // A value that is turned away is not in the cache: code that asks for the key while the value is cloned is
+                    // told of recursion [F6].
                     Ok(_) if self.weigher.is_some() => landing.close(),
                     Ok(_) => landing.has_put(),
                     Err(_) => {}
@@ -97,13 +101,13 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Table<K, V> for Cache<K, V,
         if let Some(key) = left.as_ref().filter(|_| is_refused) {
             put_off(self, digest, key, &landing);
         }
-        // Before anybody is told of who has left: who is told may ask for this key, and nobody else waits for him.
+        // Before the listener is told of the entries that have left: it may ask for this key, and nobody else waits for it.
         landing.land(&value);
         let is_put = left.is_none();
-        // Before there is an answer: one that is returned leaks if a drop panics, or the listener does.
+        // Before there is an answer: a finished answer leaks if a drop panics, or the listener does.
         drop(left);
         drop(out);
-        // Not before, as elsewhere: nobody waits for others' destructors, and they may ask for this key.
+        // Not at the beginning, as elsewhere: so nobody waits for destructors of other entries, which may ask for this key.
         self.free_if_heavy();
         (value, is_put)
     }

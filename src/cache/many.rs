@@ -11,8 +11,8 @@ use crate::entries::Entry;
 use crate::reclaim::Guard;
 
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// Looks up what `key` makes of each of `keys`, batch by batch; `out[i]` becomes the answer to `keys[i]`. Counts, and tells
-    /// the policy, as [`Cache::hit`].
+    /// Looks up the key that `key` makes of each of `keys`, batch by batch; `out[i]` becomes the answer to `keys[i]`. Counts,
+    /// and tells the policy, like [`Cache::hit`].
     #[inline(always)]
     fn hit_many<'g, T, Q: ?Sized + Hash + Equivalent<K>, A>(
         &'g self,
@@ -40,16 +40,16 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         });
     }
 
-    /// Clones of the values of many keys: `out[i]` becomes what `get(&keys[i])` would be, and counts as such.
+    /// Clones the values of many keys: `out[i]` becomes what `get(&keys[i])` would return, and counts as such.
     ///
     /// Keys are hashed, fetched and compared as a pipeline, so that their waits for memory overlap: in caches larger than the
-    /// processor's several times as fast as so many [`Cache::get`]s. Each look-up is one of its own; together they are no
-    /// snapshot.
+    /// processor's, this is several times as fast as the same number of [`Cache::get`]s. Each look-up is independent; together
+    /// they are no snapshot.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length. As [`Cache::get`], if the removal listener panics; then as [`Clone`] does: answers
-    /// to the keys before are in `out`.
+    /// If the slices differ in length. If the removal listener panics, as for [`Cache::get`], or if [`Clone`] does: then
+    /// answers to the keys before are in `out`.
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
@@ -71,7 +71,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.hit_many(keys, |key| key, out, &guard, |entry| entry.map(|entry| entry.pair().1.clone()));
     }
 
-    /// Clones of the values of many keys, given by reference, unsized ones as well: as [`Cache::get_many`].
+    /// Clones the values of many keys, which are given by reference and may be unsized: see [`Cache::get_many`].
     ///
     /// # Panics
     ///
@@ -97,12 +97,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'_, K, V, S, G> {
-    /// The values of many keys: `out[i]` becomes what `get_ref(&keys[i])` would be, and counts as such; at the price of
-    /// [`Cache::get_many`].
+    /// Gets the values of many keys: `out[i]` becomes what `get_ref(&keys[i])` would return, and counts as such; costs as much
+    /// as [`Cache::get_many`].
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length. As [`CacheView::get_ref`], if the removal listener panics: answers to the keys
+    /// If the slices differ in length. If the removal listener panics, as for [`CacheView::get_ref`]: then answers to the keys
     /// before are in `out`.
     ///
     /// ```
@@ -120,7 +120,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> CacheView<'_, K, V, S, G> {
         self.cache().hit_many(keys, |key| key, out, self.guard(), |entry| entry.map(|entry| entry.pair().1));
     }
 
-    /// The values of many keys, given by reference, unsized ones as well: as [`CacheView::get_many`].
+    /// Gets the values of many keys, which are given by reference and may be unsized: see [`CacheView::get_many`].
     ///
     /// # Panics
     ///

@@ -1,5 +1,5 @@
-//! What a cache keeps of each entry beside key and value: words behind it, one for each thing that the cache's options make it
-//! know, and none where they ask for nothing.
+//! What a cache keeps of each entry in addition to key and value: words behind the entry, one for each fact that the cache's
+//! options require, and none where they require nothing.
 
 use core::marker::PhantomData;
 use core::ptr::NonNull;
@@ -8,19 +8,19 @@ use super::time::{NEVER, Nanos, TRIES, Time, nanos};
 use crate::entries::EntryPointer;
 use crate::sync::{AtomicU64, Ordering};
 
-/// Hits within so much of one another may count as one: a hot entry's time of last use is not written with every hit.
+/// Hits within this much of one another may count as one: a hot entry's time of last use is not written with every hit.
 const USE_GRAIN: Nanos = 1_000_000;
 
-/// What is known of an entry.
+/// The facts about an entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
-    /// What the weigher said.
+    /// The weight that the weigher returned.
     pub(super) weight: u64,
     /// When the entry must go, used or not: see [`Time::deadline`].
     pub(super) deadline: Nanos,
     /// When it was hit last, or inserted.
     pub(super) last_use: Nanos,
-    /// How long after that it must go.
+    /// How long after its last use it must go.
     pub(super) idle: Nanos,
 }
 
@@ -33,12 +33,12 @@ impl Facts {
 }
 
 /// Which words follow each entry of a cache, in this order: its weight, its deadline, when it was used last, how long it may be
-/// idle. What has no word is the same for all.
+/// idle. A fact that has no word is the same for all entries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields {
     /// Bytes from an entry's address to its words.
     at: usize,
-    /// How many there are.
+    /// How many words there are.
     words: u8,
     has_weight: bool,
     has_deadline: bool,
@@ -46,15 +46,15 @@ pub(super) struct Fields {
     has_last_use: bool,
     /// Only where there is a last use.
     has_idle: bool,
-    /// How long all of them may be idle, if they have no word for it.
+    /// How long each entry may be idle, if there is no word for it.
     idle: Nanos,
-    /// Which bits of a deadline are not its time: [`TRIES`] or none.
+    /// The bits of a deadline that are not part of the time: [`TRIES`] or none.
     tries: Nanos,
 }
 
 impl Fields {
-    /// Those of a cache whose entries have their words at so many bytes from their address, which has a weigher or not, and
-    /// such times.
+    /// The fields of a cache whose entries have their words this many bytes from their address, with or without a weigher, and
+    /// with these times.
     pub(super) fn new<K, V>(at: usize, has_weight: bool, time: Option<&Time<K, V>>) -> Self {
         let to_idle = time.and_then(|time| time.to_idle);
         let (has_deadline, has_idle) = (time.is_some(), time.is_some_and(|time| time.own_idle.is_some()));
@@ -76,7 +76,7 @@ impl Fields {
         self.has_weight
     }
 
-    /// What is known of an entry.
+    /// The facts about an entry.
     ///
     /// # Safety
     ///
@@ -88,7 +88,7 @@ impl Fields {
         unsafe { Meta::new(entry.byte_add(self.at).cast(), self) }
     }
 
-    /// Writes what is known of an entry behind it.
+    /// Writes the facts about an entry behind it.
     ///
     /// # Safety
     ///
@@ -101,16 +101,16 @@ impl Fields {
         }
     }
 
-    /// [`Fields::write`], where there is something to be known.
+    /// [`Fields::write`], where there are facts to write.
     ///
     /// # Safety
     ///
-    /// As there.
+    /// As for [`Fields::write`].
     unsafe fn write_words(&self, words: NonNull<AtomicU64>, facts: &Facts) {
         let mut next = words;
         let mut push = |is_there: bool, word: u64| {
             if is_there {
-                // SAFETY: the caller's; as many are written as `new` has counted.
+                // SAFETY: the caller's; `new` has counted as many words as are written.
                 next = unsafe {
                     next.write(AtomicU64::new(word));
                     next.add(1)
@@ -124,7 +124,7 @@ impl Fields {
     }
 }
 
-/// What follows an entry.
+/// The facts that follow an entry.
 #[derive(Clone, Copy)]
 pub(super) struct Meta<'g> {
     words: NonNull<AtomicU64>,
@@ -133,32 +133,33 @@ pub(super) struct Meta<'g> {
 }
 
 impl<'g> Meta<'g> {
-    /// What [`Fields::write`] has written there.
+    /// The facts that [`Fields::write`] has written at `words`.
     ///
     /// # Safety
     ///
-    /// The same fields did, and this is not used longer than the lock or the guard under which the entry was found.
+    /// The same fields have written them, and this is not used longer than the lock or the guard under which the entry was
+    /// found.
     #[inline(always)]
     pub(super) unsafe fn new(words: NonNull<AtomicU64>, fields: &'g Fields) -> Self {
         Meta { words, fields, lives: PhantomData }
     }
 
-    /// The word that has so many before it beside the weight.
+    /// The word that has this many before it, not counting the weight.
     ///
     /// # Safety
     ///
-    /// It is there.
+    /// There is such a word.
     #[inline(always)]
     unsafe fn word(self, before: usize) -> &'g AtomicU64 {
         // SAFETY: the caller's, and that of `new`.
         unsafe { self.words.add(usize::from(self.fields.has_weight) + before).as_ref() }
     }
 
-    /// What the entry weighs.
+    /// The weight of the entry.
     #[inline(always)]
     pub(super) fn weight(self) -> u64 {
-        // SAFETY: it is the first one.
-        // Relaxed: written before the entry was published, as the deadline, and how long it may be idle.
+        // SAFETY: it is the first one. Relaxed: written before the entry was published, like the deadline, and how long it may
+        // be idle.
         if self.fields.has_weight { unsafe { self.words.as_ref() }.load(Ordering::Relaxed) } else { 1 }
     }
 
@@ -169,13 +170,14 @@ impl<'g> Meta<'g> {
         if until >= NEVER & !TRIES { NEVER } else { until }
     }
 
-    /// Sets that, by who has the lock under which the entry was found. Nothing, where there are no deadlines.
+    /// Sets the deadline. Only for the holder of the lock under which the entry was found. Does nothing where there are no
+    /// deadlines.
     pub(super) fn set_deadline(self, deadline: Nanos) {
         // Relaxed: as in `has_expired`.
         self.deadline_word().into_iter().for_each(|word| word.store(deadline, Ordering::Relaxed));
     }
 
-    /// The same, but of an entry that lives for ever some moment that no clock shows.
+    /// The same, except that for an entry that lives for ever it is some moment that no clock shows.
     #[inline(always)]
     fn until(self) -> Nanos {
         // Relaxed: as in `has_expired`.
@@ -188,8 +190,8 @@ impl<'g> Meta<'g> {
         self.fields.has_deadline.then(|| unsafe { self.word(0) })
     }
 
-    /// Whether it has so little time left that its value is to be loaded anew: no more than `ahead`, or, where that was tried
-    /// in vain, than half of that for each time [F8].
+    /// Whether the entry has so little time left that its value is to be loaded anew: no more than `ahead`; or, where that was
+    /// tried in vain, no more than half of that for each time [F8].
     pub(super) fn is_due(self, now: Nanos, ahead: Nanos) -> bool {
         // Relaxed: as in `has_expired`.
         let tries = self.deadline_word().map_or(TRIES, |word| word.load(Ordering::Relaxed) & TRIES);
@@ -201,15 +203,15 @@ impl<'g> Meta<'g> {
         self.fields.tries != 0 && self.until().saturating_sub(now) <= ahead
     }
 
-    /// Notes that its value, which was due, could not be refreshed: it is not due again before at least a quarter of what is
+    /// Notes that the value, which was due, could not be refreshed: it is not due again before at least a quarter of what is
     /// left now has passed.
     pub(super) fn put_off(self, now: Nanos, ahead: Nanos) {
         let Some(word) = self.deadline_word() else { return };
-        // Relaxed, both: a number, which says nothing of others. In vain if somebody else has noted it at the same time.
+        // Relaxed, both: a number, which says nothing of others. It is in vain if another thread has noted it at the same time.
         let old = word.load(Ordering::Relaxed);
         let left = (old & !TRIES).saturating_sub(now);
         if left > ahead {
-            // It has got more time meanwhile.
+            // The entry has got more time meanwhile.
             return;
         }
         let is_soon = |tries: &Nanos| ahead >> tries > left - left / 4;
@@ -217,7 +219,7 @@ impl<'g> Meta<'g> {
         let _ = word.compare_exchange(old, old & !TRIES | tries, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Where it is noted when it was used last, if it is, and how long after that it must go.
+    /// The word for the time of last use, if that is noted, and how long after it the entry must go.
     #[inline(always)]
     fn idle(self) -> Option<(&'g AtomicU64, Nanos)> {
         if !self.fields.has_last_use {
@@ -228,24 +230,25 @@ impl<'g> Meta<'g> {
         Some((last_use, own.map_or(self.fields.idle, |own| own.load(Ordering::Relaxed))))
     }
 
-    /// When it was hit last, or inserted; if that is known.
+    /// When the entry was hit last, or inserted, if that is known.
     pub(super) fn last_use(self) -> Option<Nanos> {
         // SAFETY: the deadline is before it.
         // Relaxed: as in `has_expired`.
         self.fields.has_last_use.then(|| unsafe { self.word(1) }.load(Ordering::Relaxed))
     }
 
-    /// Whether it must not be returned any more.
+    /// Whether the entry must not be returned any more.
     #[inline(always)]
     pub(super) fn has_expired(self, now: Nanos) -> bool {
-        // Relaxed: a moment; an older one is as long ago as somebody has hit the entry just now and not been seen yet.
+        // Relaxed: a moment; reading an older one is as if another thread had hit the entry just now and that were not visible
+        // yet.
         let is_idle = |(last_use, idle): (&AtomicU64, Nanos)| {
             now >= last_use.load(Ordering::Relaxed).saturating_add(idle)
         };
         self.fields.has_deadline && (now >= self.until() || self.idle().is_some_and(is_idle))
     }
 
-    /// How long it may still be returned, if it is not used meanwhile; `None` is for ever.
+    /// How long the entry may still be returned, if it is not used meanwhile; `None` is for ever.
     pub(super) fn left(self, now: Nanos) -> Option<Nanos> {
         // Relaxed: as in `has_expired`.
         let idle =
@@ -260,7 +263,7 @@ impl<'g> Meta<'g> {
         let Some((last_use, idle)) = self.idle() else { return };
         // Relaxed, both: as in `has_expired`.
         if now > last_use.load(Ordering::Relaxed).saturating_add(USE_GRAIN.min(idle / 64)) {
-            // Not a store: whoever was stopped before it would undo the uses since.
+            // Not a store: a thread that was stopped before it would undo the uses since.
             last_use.fetch_max(now, Ordering::Relaxed);
         }
     }
@@ -287,7 +290,7 @@ mod tests {
         }
     }
 
-    /// Calls `f` with what is behind an entry, and how many words that has.
+    /// Calls `f` with the facts behind an entry, and with how many words they have.
     fn with_written(weighs: bool, time: Option<Time<u32, u32>>, f: impl FnOnce(Meta<'_>, usize)) {
         let words = [const { AtomicU64::new(u64::MAX) }; 5];
         let fields = Fields::new(0, weighs, time.as_ref());

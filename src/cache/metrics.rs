@@ -1,20 +1,20 @@
-//! Export to whatever recorder the `metrics` crate has: feature `metrics`.
+//! Export to the recorder that is installed for the `metrics` crate: feature `metrics`.
 
 use super::CacheStats;
 use crate::export::report;
 
 impl CacheStats {
-    /// Reports everything to the recorder that is installed, labelled `cache = name`. Counters are set to what they are now,
-    /// so that it does not matter how often this is called; call it when your exporter is about to be read.
+    /// Reports everything to the recorder that is installed, labelled `cache = name`. Counters are set to their present values,
+    /// so it does not matter how often this is called; call it when your exporter is about to be read.
     ///
-    /// Counters never fall: give a cache that is made anew another name, or its counts are not seen until they exceed those of
+    /// Counters never fall: give a cache that is built anew another name, or its counts are not seen until they exceed those of
     /// the one before.
     ///
-    /// Counters: `koel_cache_hits_total`, `koel_cache_misses_total`, `koel_cache_loads_total`,
-    /// `koel_cache_failed_loads_total`, `koel_cache_insertions_total`, `koel_cache_evictions_total`,
-    /// `koel_cache_turned_away_total`, `koel_cache_expirations_total`, `koel_cache_evicted_weight_total`. Gauges:
-    /// `koel_cache_entries`, `koel_cache_weight`, `koel_cache_capacity`; and `koel_cache_load_seconds_total`, which only rises,
-    /// but has fractions, as counters have not.
+    /// Counters: `koel_cache_hits_total`, `koel_cache_misses_total`, `koel_cache_loads_total`, `koel_cache_failed_loads_total`,
+    /// `koel_cache_insertions_total`, `koel_cache_evictions_total`, `koel_cache_turned_away_total`,
+    /// `koel_cache_expirations_total`, `koel_cache_evicted_weight_total`. Gauges: `koel_cache_entries`, `koel_cache_weight`,
+    /// `koel_cache_capacity`; and `koel_cache_load_seconds_total`, which only rises, but has fractions, which counters cannot
+    /// have.
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);

@@ -2,31 +2,31 @@
 //!
 //! | file | duty |
 //! | --- | --- |
-//! | `cache`, `many` | [`Cache`]: making one, reading; many look-ups at once |
+//! | `cache`, `many` | [`Cache`]: construction, reads; many look-ups at once |
 //! | `write` | its writing half: find, make room, commit |
-//! | `remove`, `sweep` | what is asked to go; what has expired |
-//! | `whole` | what is done to all of it: clear, purge, retain |
-//! | `compute`, `compute_ref` | what decides under the lock; by references to keys |
-//! | `entry` | a key, and other names for what is done by key |
+//! | `remove`, `sweep` | removal on request; expired entries |
+//! | `whole` | operations on all of it: clear, purge, retain |
+//! | `compute`, `compute_ref` | operations that decide under the lock; by references to keys |
+//! | `entry` | a key, and other names for the operations by key |
 //! | `dump`, `restore` | a cache's contents for a warm restart; back into a cache |
 //! | `serde` | the feature of this name: dumps, and counts |
-//! | `load`, `load_many`, `flight` | values that are loaded when they are missed, once for all who miss them |
+//! | `load`, `load_many`, `flight` | values that are loaded when they are missed, once for all callers that miss them |
 //! | `load_ref` | the same, by references to keys |
-//! | `load_if` | the same, also when they are stale to who asks |
-//! | `reserve` | a key that is missed, to be loaded by who has asked for it as he likes |
+//! | `load_if` | the same, also when they are stale to the caller |
+//! | `reserve` | a key that is missed, to be loaded by its caller in any way |
 //! | `timer` | how long loaders run |
-//! | `keep` | what loads look up, and how they keep what was loaded |
+//! | `keep` | what loads look up, and how they keep the loaded values |
 //! | `view`, `cache_ref`, `iter` | look-ups by reference; one that takes its view along; walks |
 //! | `builder` | options |
-//! | `policy` | who is to leave |
+//! | `policy` | which entries to evict |
 //! | `bound`, `quota` | how much may be held, and how segments share it |
 //! | `residents`, `room` | entries as the policy sees them; when a table is made larger |
 //! | `share` | what is kept under the lock of each segment |
 //! | `time`, `coarse` | lifetimes and clocks; one that is read seldom |
-//! | `meta` | what is known of each entry for these, and its weight |
+//! | `meta` | the facts about each entry for these, and its weight |
 //! | `time_left` | what an entry has left to live |
-//! | `removal`, `gone` | what has left: who is told, when it is freed; what of that is alike for all keys and values |
-//! | `refused`, `error` | what was not taken; what is wrong with the options |
+//! | `removal`, `gone` | entries that have left: who is told, when they are freed; what is alike for all keys and values |
+//! | `refused`, `error` | entries that were not taken; what is wrong with the options |
 //! | `inline` | [`InlineCache`]: the same for small plain data, in the slots |
 //! | `counters`, `metrics` | counts; the feature that exports them |
 
@@ -47,7 +47,7 @@ mod many;
 mod whole;
 mod time_left;
 
-// The others.
+// The other files.
 mod bound;
 mod builder;
 mod cache_ref;

@@ -1,5 +1,6 @@
-//! How much each segment may hold: taken from others for what is heavier than a segment's share, and where there are few
-//! items; given back; and changed with [`Cache::set_capacity`]. Quota is handed round with `lending` locked: see `bound`.
+//! How much each segment may hold. It is taken from others for an item that is heavier than a segment's share, and where there
+//! are few items; it is given back; and it is changed with [`Cache::set_capacity`]. Quota moves with `lending` locked: see
+//! `bound`.
 
 use super::bound::Lending;
 use super::cache::CacheSlots;
@@ -12,31 +13,33 @@ use crate::engine::{Found, Locked, Writing};
 use crate::hash::Digest;
 use crate::reclaim::FirstPanic;
 
-/// Segments of fewer items take what others do not use, before they evict: of so many what is asked for differs by a sixteenth
-/// from segment to segment. Models have the smallest caches, and would explore in vain what is explored where items are heavier
-/// than a share.
+/// A segment of fewer items takes what others do not use before it evicts: with this many items, demand differs by a sixteenth
+/// from segment to segment. Models have the smallest caches, and would explore in vain what they explore anyhow where items are
+/// heavier than a share.
 pub(super) const FEW: usize = if cfg!(loom) { 16 } else { 256 };
-/// Segments of fewer items take, besides, what others use: who is next to go among so few need not be so among all.
+/// A segment of fewer items also takes what others use: the next to go among so few need not be the next to go among all.
 const FEWEST: usize = FEW / 16;
-/// One of so many insertions asks the others, if it is not into a segment of the fewest: that takes time. It takes for all.
+/// One of this many insertions asks the others, unless it is into a segment of fewer than [`FEWEST`] items, because asking
+/// takes time. It takes quota for all of them.
 const SELDOM: u64 = 8;
-/// Lots that are drawn, at the most, for each segment that there is.
+/// Lots that are drawn at most, for each segment.
 const DRAWS: u32 = 8;
 
 /// What a segment lacks for one more item.
 #[derive(Clone, Copy)]
 struct Needs {
     segment: u32,
-    /// So that it can hold the item at all.
+    /// What it takes to hold the item at all.
     needed: u64,
-    /// So much it takes of what others use.
+    /// How much it takes of what others use.
     wanted: u64,
-    /// So much it takes of what they do not use.
+    /// How much it takes of what others do not use.
     unused: u64,
 }
 
-/// The time, as a cache is resized, which waits for one segment after the other. If the clock panics all is done nevertheless,
-/// as if it stood still, and the panic goes on afterwards: quota that was on its way would belong to nobody.
+/// The time while a cache is resized, which waits for one segment after the other. If the clock panics the resizing is
+/// completed nevertheless, as if the clock stood still, and the panic goes on afterwards: otherwise quota that was on its way
+/// would belong to nobody.
 struct Reading<'c, K, V, S> {
     cache: &'c Cache<K, V, S>,
     last: Nanos,
@@ -75,14 +78,14 @@ impl<K, V, S> Cache<K, V, S> {
         writing
     }
 
-    /// Whether a segment that holds so many items asks no others, whatever comes.
+    /// Whether a segment that holds this many items never asks others, whatever is inserted.
     #[inline]
     pub(super) fn asks_nobody(&self, len: usize) -> bool {
         self.bound.segments() == 1 || len >= FEW && self.weigher.is_none()
     }
 
-    /// Whether a segment that has to evict for an item, in the place of the one that is found, should ask others first: as it
-    /// has few, or would have to evict many and has not evicted any.
+    /// Whether a segment that has to evict for an item, which may replace the one that is found, should ask others first:
+    /// because it has few items, or would have to evict many and has not evicted any.
     pub(super) fn should_ask(
         &self,
         locked: &mut Locked<'_, CacheSlots>,
@@ -109,13 +112,13 @@ impl<K, V, S> Cache<K, V, S> {
         len < FEWEST || new_entry.heat.is_some() || u64::from(share.insertions) % SELDOM == 0
     }
 
-    /// Takes quota for an item from other segments: what they do not use; then, what is missing, of those that lots choose,
-    /// evicting there, unless the policy turns the item away. It may, unless the item comes in the place of one that weighed
-    /// `before`. The item's segment, locked, lest it give back what it has got before the item is there; `None`: even all of it
-    /// is not enough.
+    /// Takes quota for an item from other segments: first what they do not use; then, for what is still missing, what segments
+    /// that are drawn by lot use, which evict for it, unless the policy turns the item away. The policy may do so unless the
+    /// item takes the place of one that weighed `before`. Returns the item's segment, locked, so that it does not give back
+    /// what it has got before the item is there; returns `None` if even all the quota is not enough.
     ///
-    /// Lots may fall on the segment itself: it has to evict then, as far as it can. Quota is never in two segments: it leaves
-    /// one under its lock before it is added to another under that one's.
+    /// A lot may fall on the segment itself: then it has to evict, as far as it can. Quota is never in two segments: it leaves
+    /// one under its lock before it is added to another under the lock of that one.
     #[cold]
     pub(super) fn gather(
         &self,
@@ -152,7 +155,7 @@ impl<K, V, S> Cache<K, V, S> {
         Some(writing)
     }
 
-    /// What a digest's segment lacks for an item in the place of one that weighed `before`.
+    /// What the segment of a digest lacks for an item that takes the place of one that weighed `before`.
     fn needs(&self, digest: Digest, new_entry: &NewEntry, before: u64) -> Needs {
         let writing = self.table.directory.lock(digest.prefix());
         let (len, state) = (writing.locked.len(), writing.locked.state_ref());
@@ -160,7 +163,7 @@ impl<K, V, S> Cache<K, V, S> {
         let more = new_entry.facts.weight.saturating_sub(before);
         let needed = new_entry.facts.weight.saturating_sub(evictor.capacity());
         let missing = evictor.weight().saturating_add(more).saturating_sub(evictor.capacity()).max(needed);
-        // Nobody goes for what comes from a dump, if it can be helped [L4].
+        // Nothing is evicted for an entry of a dump, if that can be avoided [L4].
         let is_restored = new_entry.heat.is_some();
         let wanted = if len < FEWEST && !is_restored { missing } else { needed };
         let asks_each_time = len < FEWEST || is_restored;
@@ -178,7 +181,7 @@ impl<K, V, S> Cache<K, V, S> {
         }
     }
 
-    /// Takes of what segments use, which evict, as lots say.
+    /// Takes quota that segments use, drawn by lot; these evict.
     fn take_by_lot(&self, lending: &mut Lending, needs: Needs, out: &mut Departures<'_, K, V>) {
         for _ in 0..DRAWS * self.bound.segments() {
             if lending.spare >= needs.wanted {
@@ -186,7 +189,7 @@ impl<K, V, S> Cache<K, V, S> {
             }
             match self.bound.draw(lending) {
                 Some(index) if index != needs.segment => {
-                    // Not all at once: who is next to go there may be the last that should.
+                    // Not all at once: the next to go there may be the last that should.
                     let lacks = needs.wanted - lending.spare;
                     self.take_from(lending, index, &|quota, _| lacks.min((quota / 4).max(1)), out);
                 }
@@ -229,7 +232,7 @@ impl<K, V, S> Cache<K, V, S> {
         }
     }
 
-    /// Whether a segment may hold something of this weight by itself, after it has settled if it may not.
+    /// Whether a segment may hold an item of this weight by itself; if not, it settles first.
     pub(super) fn has_quota(
         &self,
         locked: &mut Locked<'_, CacheSlots>,
@@ -242,7 +245,7 @@ impl<K, V, S> Cache<K, V, S> {
         locked.state_ref().keep.evictor.capacity() >= weight
     }
 
-    /// Gives back what a segment has beyond its share and does not use; or takes what it lacks and is spare.
+    /// Gives back what a segment has beyond its share and does not use; or takes what it lacks, as far as that is spare.
     #[inline]
     pub(super) fn settle(&self, locked: &mut Locked<'_, CacheSlots>, out: &mut Departures<'_, K, V>) {
         let state = locked.state();
@@ -260,7 +263,7 @@ impl<K, V, S> Cache<K, V, S> {
         let Some(mut lending) = self.bound.try_lend() else { return };
         if quota > fair {
             let unused = quota - fair.max(used);
-            // Whoever has few keeps a little for the next: others that have few can ask for it.
+            // A segment of few items keeps a little for the next: others that have few can ask for it.
             if unused > 0 && (is_crowded || unused > fair / 16) {
                 self.set_quota(&mut lending, locked, quota - unused, 0, out);
                 lending.spare += unused;
@@ -275,14 +278,14 @@ impl<K, V, S> Cache<K, V, S> {
         }
     }
 
-    /// Changes how much the cache may hold: entries, or weight if there is a weigher. Evicts what does not fit any more, one
-    /// segment after the other; while it runs, the bound is the larger of both. Where entries are counted, a smaller bound is
-    /// taken first, beyond what is spare, from segments of 256 and more that have more than an equal part; a larger one leaves
-    /// what is borrowed, which goes back as they fill.
+    /// Changes how much the cache may hold: entries, or weight if there is a weigher. Entries that do not fit any more are
+    /// evicted, one segment after the other; while this runs, the bound is the larger of both. Where entries are counted, a
+    /// smaller bound is taken first, after what is spare, from segments of 256 and more entries that have more than an equal
+    /// part. A larger bound leaves borrowed quota where it is; it goes back as the segments fill.
     ///
     /// A cache that is made larger than it was built gets larger tables as it fills, but no more segments: while a table
-    /// doubles its segment is locked, for tens of milliseconds where one for ten entries gets two million. One that is made
-    /// smaller gives up entries, and keeps its tables. Where the size is to change much build another one.
+    /// doubles, its segment is locked, for tens of milliseconds where a cache built for ten entries gets two million. A cache
+    /// that is made smaller gives up entries, and keeps its tables. Where the size is to change much, build another cache.
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(100);
@@ -299,10 +302,10 @@ impl<K, V, S> Cache<K, V, S> {
     /// the capacity has been changed then.
     #[doc(alias = "resize")]
     pub fn set_capacity(&self, capacity: u64) {
-        // Before anything is locked: somebody else may hold `lending`, and wait for the segment that this thread has.
+        // Before anything is locked: another thread may hold `lending`, and wait for the segment that this thread has.
         self.table.directory.assert_not_writing();
         self.change_capacity(capacity);
-        // What has left, now that no guard is older.
+        // Frees what has left, now that no guard is older.
         self.free_if_heavy();
     }
 
@@ -318,7 +321,7 @@ impl<K, V, S> Cache<K, V, S> {
         if capacity > before {
             self.bound.set_capacity(capacity);
             self.bound.before_raise();
-            // What was borrowed stays so.
+            // Borrowed quota stays where it is.
             self.for_quotas(lending, &mut clock, &mut out, |index, _, share| {
                 let fair = bound::share_of(capacity, segments, index);
                 share.evictor.capacity() + (fair - core::mem::replace(&mut share.fair, fair))
@@ -329,10 +332,11 @@ impl<K, V, S> Cache<K, V, S> {
         clock.panic.go_on();
     }
 
-    /// Makes the bound smaller: by what is spare, by what segments do not use beyond their shares, by what they do not use;
-    /// and then by what they use beyond their shares, which they evict. So what is borrowed stays so as long as it fits.
+    /// Makes the bound smaller: first by what is spare, then by what segments do not use beyond their shares, then by what they
+    /// do not use at all, and last by what they use beyond their shares, which they evict. So borrowed quota stays where it is
+    /// as long as it fits.
     ///
-    /// But where there are many entries, each of weight 1, what is above a segment's share goes first: it would never be given
+    /// But in segments of many entries, each of weight 1, what is above a segment's share goes first: it would never be given
     /// back.
     fn lower(
         &self,
@@ -346,7 +350,7 @@ impl<K, V, S> Cache<K, V, S> {
         let taken = surplus.min(lending.spare);
         lending.spare -= taken;
         surplus -= taken;
-        // What is left to a segment, by its share and what it uses. The shares sum to the new capacity: they are enough.
+        // What is left to a segment, given its share and what it uses. The shares sum to the new capacity: they are enough.
         let rounds: [fn(u64, u64) -> u64; 2] = [|fair, used| fair.max(used), |_, used| used];
         for (round, left) in rounds.into_iter().enumerate() {
             self.for_quotas(lending, clock, out, |index, len, share| {
@@ -364,9 +368,9 @@ impl<K, V, S> Cache<K, V, S> {
         self.bound.set_capacity(capacity);
     }
 
-    /// The last round: takes what segments use beyond their shares, and what that leaves unused there. What is heavier than a
-    /// share goes whole, and if that room were left to the segment, such entries would go from all of them, though some fit.
-    /// In a segment of many entries that room is little, and stays.
+    /// The last round: takes what segments use beyond their shares, and what that leaves unused there. An entry that is heavier
+    /// than a share goes whole; if that room were left to the segment, such entries would go from all segments, though some of
+    /// them fit. In a segment of many entries that room is little, and stays.
     fn lower_used(
         &self,
         lending: &mut Lending,
@@ -391,8 +395,8 @@ impl<K, V, S> Cache<K, V, S> {
         });
     }
 
-    /// Changes the quota of each segment: to what `new` makes of its index, how many entries it has, and what is kept for it.
-    /// With `lending` locked.
+    /// Changes the quota of each segment to what `new` makes of its index, its number of entries, and what is kept for it.
+    /// Called with `lending` locked.
     fn for_quotas(
         &self,
         lending: &mut Lending,
@@ -419,7 +423,7 @@ mod tests {
     use crate::hash::scale;
     use crate::sync::{AtomicUsize, Ordering};
 
-    /// The quota of each segment and what is spare, after a look at whether they are what they should be.
+    /// The quota of each segment and what is spare, after a check that they are what they should be.
     fn quotas(cache: &Cache<u64, u64>) -> (Vec<u64>, u64) {
         let lending = cache.bound.lend();
         for (index, quota) in (0..).zip(&lending.quotas) {
@@ -430,7 +434,7 @@ mod tests {
         (lending.quotas.to_vec(), lending.spare)
     }
 
-    /// Shows no time, and panics when it has been read so often.
+    /// A clock that shows no time, and panics when it has been read this often.
     struct Stops(Arc<AtomicUsize>);
 
     impl Clock for Stops {
@@ -460,7 +464,7 @@ mod tests {
                 (0..20_000).for_each(|key| cache.insert(key, key).unwrap());
                 assert!(cache.weight() > capacity / 10 * 9, "{n}: {} of {capacity}", cache.weight());
             }
-            // How often it is read goes by the number of segments.
+            // How often it is read depends on the number of segments.
             assert!(panics > 0 || n > 1, "never read");
         }
     }
@@ -497,7 +501,7 @@ mod tests {
         assert_eq!(quotas(&cache), (before, spare - 1000));
     }
 
-    /// Of the segments of many entries none gives back what it uses, so that it would have more than its share for good.
+    /// No segment of many entries gives back what it uses, so it would have more than its share for good.
     #[test]
     fn a_lower_capacity_takes_first_what_is_beyond_the_share_of_who_has_many() {
         let cache: Cache<u64, u64> = Cache::new(4096);

@@ -3,8 +3,8 @@
 use core::error::Error;
 use core::fmt;
 
-/// The cache did not take an entry, and hands it back. If it had an entry for the key, it has it still. So it has all others,
-/// but where there was no memory: some may have made room.
+/// The cache did not take an entry, and hands it back. If it had an entry for the key, it still has that. It still has all
+/// others too, except where there was no memory: some may have made room.
 ///
 /// ```
 /// let cache: koel::Cache<&str, String> =
@@ -29,9 +29,9 @@ pub struct Refused<K, V> {
 pub enum Why {
     /// It is heavier than all that the cache may hold.
     TooHeavy {
-        /// What it weighs: 1 if the cache has no weigher.
+        /// The weight of the entry: 1 if the cache has no weigher.
         weight: u64,
-        /// What the cache may hold.
+        /// How much the cache may hold.
         capacity: u64,
     },
     /// The allocator had no memory for it. See [without memory](crate#when-allocation-fails).
@@ -49,7 +49,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// Says what happened, and not which key: any `K` and `V` will do.
+/// Says what happened, and not for which key, so that any `K` and `V` will do.
 impl<K, V> fmt::Debug for Refused<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Refused({})", self.why)

@@ -13,27 +13,28 @@ use crate::reclaim::{Collector, FirstPanic, LocalGuard};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cause {
-    /// Its time was over, whoever took it out then. Not where it ran out while the closure of `remove_if` or `compute` decided
-    /// to remove the entry: that is `Explicit`.
+    /// Its time was over, whoever took it out then. If its time ran out while the closure of `remove_if` or `compute` decided
+    /// to remove the entry, the cause is `Explicit` instead.
     Expired,
     /// `remove`, `remove_if`, `retain`, `clear` or `compute` took it out.
     Explicit,
-    /// Another value came for its key.
+    /// Another value was put in its place.
     Replaced,
-    /// The cache was full, or made smaller; or it was full of what is worth more than this heavy newcomer, which was turned
-    /// away: see [`Cache::insert`](crate::Cache::insert). Or, though seldom where hashes are spread well, all slots that
-    /// another entry could have were taken: then one of those has to go, also in a cache that has room elsewhere.
+    /// The cache was full, or made smaller; or it was full of entries that are worth more than this heavy newcomer, which was
+    /// turned away: see [`Cache::insert`](crate::Cache::insert). Or, though seldom where hashes are spread well, all slots that
+    /// another entry could have were taken: then one of those entries has to go, even in a cache that has room elsewhere.
     Size,
 }
 
 impl Cause {
-    /// Whether the cache took the entry out by itself, as its time was over or there was no room: not because somebody asked.
+    /// Returns whether the cache took the entry out by itself, because its time was over or there was no room, and not because
+    /// a caller asked.
     #[doc(alias = "was_evicted")]
     pub fn is_eviction(self) -> bool {
         matches!(self, Cause::Expired | Cause::Size)
     }
 
-    /// Its name, in lower case.
+    /// The name of the cause, in lower case.
     pub(super) fn name(self) -> &'static str {
         match self {
             Cause::Expired => "expired",
@@ -50,34 +51,35 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Who is told.
+/// The function that is told of entries that leave.
 pub(super) type Listener<K, V> = Box<dyn Fn(&K, &V, Cause) + Send + Sync>;
 
-/// Whether what leaves a cache may wait for company, to be retired many as one: not if somebody is told of each by itself.
+/// Whether entries that leave a cache may wait for company, to be retired many at a time: not if a listener is told of each by
+/// itself.
 #[inline]
 pub(super) fn is_gathered<K, V>(listener: Option<&Listener<K, V>>) -> bool {
     listener.is_none()
 }
 
-/// What has left a cache in one operation. Make it before anything is locked: when it is dropped, with all locks released,
-/// the listener is told of each, and then they are retired; whatever panics [B5].
+/// Entries that have left a cache in one operation. Make this before anything is locked. When it is dropped, with all locks
+/// released, the listener is told of each entry, and then they are retired; whatever panics [B5].
 pub(super) struct Departures<'c, K, V> {
     collector: &'c Collector,
-    /// Entered before anything is locked; none, while the listener is told.
+    /// Entered before anything is locked; `None` while the listener is told.
     guard: Option<LocalGuard<'c>>,
     listener: Option<&'c Listener<K, V>>,
-    /// An entry that comes in, as long as the table does not have it: if the user's code panics, it is dropped with these, when
-    /// nothing is locked.
+    /// An entry that is being inserted, as long as the table does not have it: if the user's code panics, it is dropped with
+    /// these, when nothing is locked.
     pub(super) coming: Option<EntryPointer>,
     pub(super) gone: Gone<'c>,
 }
 
 impl<'c, K, V> Departures<'c, K, V> {
-    /// Nothing has left. The guard is of this collector, which is the cache's.
+    /// Creates the list, with nothing in it. The guard is of this collector, which is the cache's.
     ///
     /// # Safety
     ///
-    /// What leaves is of a cache of such keys and values, whose entries have these fields behind them.
+    /// The entries that leave are of a cache of such keys and values, whose entries have these fields behind them.
     pub(super) unsafe fn new(
         collector: &'c Collector,
         guard: LocalGuard<'c>,
@@ -91,8 +93,8 @@ impl<'c, K, V> Departures<'c, K, V> {
         Departures { collector, guard: Some(guard), listener, coming: None, gone }
     }
 
-    /// Tells the listener of each, even if it panics; under no guard, as it may take its time: what others have retired does
-    /// not wait for it.
+    /// Tells the listener of each entry, even if it panics. No guard is held, as the listener may take its time: what others
+    /// have retired does not wait for it.
     fn tell(&mut self) -> FirstPanic {
         let mut panic = FirstPanic::default();
         if let Some(listener) = self.listener.filter(|_| !self.gone.told().is_empty()) {
@@ -106,7 +108,7 @@ impl<'c, K, V> Departures<'c, K, V> {
         panic
     }
 
-    /// What happens when it is dropped, now: before there is an answer, which would leak if the listener panicked. Where it is,
+    /// Does now what happens at the drop: before there is an answer, which would leak if the listener panicked. In place,
     /// without being moved.
     #[inline]
     pub(super) fn end(&mut self) {
@@ -115,7 +117,7 @@ impl<'c, K, V> Departures<'c, K, V> {
         }
     }
 
-    /// Tells of all, and retires them.
+    /// Tells the listener of all entries, and retires them.
     #[inline(never)]
     fn tell_and_retire(&mut self) {
         // SAFETY: not in the table, and nobody else has it (`coming`).

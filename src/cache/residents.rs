@@ -4,22 +4,22 @@ use super::policy::{Locator, Residents};
 use crate::engine::{self, Found, Payload};
 use crate::hash::Place;
 
-/// What a cache knows of its entries beside where they are.
+/// What a cache knows of its entries in addition to where they are.
 pub(super) trait Evict<P: Payload> {
-    /// What the entry in a slot weighs.
+    /// The weight of the entry in a slot.
     fn weight(&self, residents: &engine::Residents<'_, P>, slot: Found) -> u64;
 
     /// Takes the entry out of its slot.
     fn evict(&mut self, residents: &mut engine::Residents<'_, P>, slot: Found);
 
-    /// Whether it is not to go: it is being replaced.
+    /// Whether the entry must not be evicted: it is being replaced.
     #[inline(always)]
     fn stays(&self, _: Found) -> bool {
         false
     }
 }
 
-/// For who looks at slots, and evicts none.
+/// For callers that look at slots, and evict none.
 pub(super) struct NoEviction;
 
 impl<P: Payload> Evict<P> for NoEviction {

@@ -1,4 +1,4 @@
-//! [`Cache::load`]: what another cache's dump has comes into the room that there is.
+//! [`Cache::load`]: puts the entries of another cache's dump into the room that there is.
 
 use core::cmp::Reverse;
 use core::hash::{BuildHasher, Hash};
@@ -14,7 +14,7 @@ use super::write::{At, NewEntry};
 use super::{Cache, Cause};
 use crate::hash::{Digest, scale};
 
-/// Room in a cache, for whoever comes first.
+/// Room in a cache, first come, first served.
 struct Room {
     segments: Vec<SegmentRoom>,
     total: u64,
@@ -28,8 +28,8 @@ struct SegmentRoom {
 }
 
 impl Room {
-    /// Takes room for an entry, if there is. One that is heavier than its segment's share, or that comes to few, is going to
-    /// borrow [B2].
+    /// Takes room for an entry, if there is any. An entry that is heavier than its segment's share, or that is put into a
+    /// segment of few, is going to borrow quota [B2].
     fn take(&mut self, digest: Digest, weight: u64) -> bool {
         let segment = scale(digest.prefix(), self.segments.len() as u32);
         let SegmentRoom { left, share, entries } = &mut self.segments[segment as usize];
@@ -43,20 +43,21 @@ impl Room {
     }
 }
 
-/// What is known of an entry of a dump, once this cache has been asked about it.
+/// The facts about an entry of a dump, once this cache has been asked about it.
 struct Plan {
     digest: Digest,
     new_entry: NewEntry,
 }
 
-// What `load` says that it takes, with an index.
+// The size that the documentation of `load` states, with an index.
 const _: () = assert!(size_of::<Option<Plan>>() + size_of::<usize>() <= 72);
 
-/// Other keys of its digest with which a key is compared. A repeat that comes after more takes room, and is handed back.
+/// The most other keys of its digest with which a key is compared. A repeated key beyond that takes up room, and is handed
+/// back.
 const MOST_COMPARED: usize = 64;
 
-/// Of entries of one key, of which a dump has several that somebody else has made, leaves a plan to the hottest, and drops the
-/// others from the list; else they would take up room. The list is sorted by digest then.
+/// Among entries of one key, of which only a dump from another source has several, leaves a plan to the hottest, and drops the
+/// others from the list; otherwise they would take up room. The list is then sorted by digest.
 fn pass_over_repeats<K: Eq, V>(
     entries: &[Dumped<K, V>],
     plans: &mut [Option<Plan>],
@@ -66,14 +67,14 @@ fn pass_over_repeats<K: Eq, V>(
     listed.sort_unstable_by_key(|&index| {
         (digest(&plans[index]), Reverse((entries[index].standing.heat, index)))
     });
-    // Those that stay are at the front; of these, those with the same digest from `same` on.
+    // Entries that stay are at the front; of these, those with the same digest begin at `same`.
     let (mut kept, mut same) = (0, 0);
     for at in 0..listed.len() {
         let index = listed[at];
         if kept > same && digest(&plans[listed[same]]) != digest(&plans[index]) {
             same = kept;
         }
-        // Of keys that share a digest few find room: not all of them are compared with all.
+        // Few of the keys that share a digest find room: so not all of them are compared with all others.
         let others = listed[same..kept].iter().rev().take(MOST_COMPARED);
         if others.into_iter().any(|&other| entries[other].key == entries[index].key) {
             plans[index] = None;
@@ -88,27 +89,28 @@ fn pass_over_repeats<K: Eq, V>(
 impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     /// Puts the entries of a dump into the room that this cache has, and hands back the others.
     ///
-    /// * What is there stays: it is newer, and counts as younger. An entry whose key is here, or is being loaded, is handed
-    ///   back, as is one that has expired. Nothing is evicted, but for an entry that is heavier than a segment's share, or one
-    ///   whose buckets are full of others: that makes others leave, as always. What has expired here makes room.
-    /// * Of entries of one key, which only a dump has that somebody else has made, the hottest is taken.
-    /// * If there is no room for all, the hottest are taken: those that were hit most, and of these, those that were
-    ///   to go last. Each segment of 256 entries and more fills its own room, so that even a full cache of the same
-    ///   capacity leaves some out if it has another hash function: 1 of 100 where segments hold 1,000 entries each, 1 of
-    ///   1,000 where they hold 100,000.
-    /// * Each gets back its hits, its queue and its place there. A cache with [`Policy::Clock`](super::Policy::Clock) or
-    ///   [`Policy::Local`](super::Policy::Local) has no queue: hits are kept, by a clock as a bit that says whether there was
-    ///   one, but which slot an entry is in, and so how soon it may go, the hash decides.
-    /// * [`Policy::Adaptive`](super::Policy::Adaptive) takes over the share of the capacity that its window had, in
-    ///   segments that have not evicted yet: others know better. A dump of either of those two says nothing of that, and its
-    ///   entries go to main. What the policy remembered of keys that had left is lost.
-    /// * An entry lives as long as it had to live when it was dumped, and not longer than this cache would let a new
-    ///   one; it has been idle as long. The time between dump and load does not count, unless [`CacheDump::age`] tells the
-    ///   dump of it. A cache that was built without lifetimes keeps it for ever. The weigher is asked again.
+    /// * Entries that are in this cache stay: they are newer, and count as younger. An entry of the dump whose key is here, or
+    ///   is being loaded, is handed back, as is one that has expired. Nothing is evicted, except for an entry that is heavier
+    ///   than a segment's share, or one whose buckets are full of others: it makes others leave, as always. Entries that have
+    ///   expired here make room.
+    /// * If the dump has several entries of one key, as only a dump from another source can have, the hottest is taken.
+    /// * If there is no room for all, the hottest are taken: those that were hit most, and of these, those that were to go
+    ///   last. Each segment of 256 entries and more fills its own room, so that even a full cache of the same capacity leaves
+    ///   some out if it has another hash function: 1 of 100 where segments hold 1,000 entries each, 1 of 1,000 where they hold
+    ///   100,000.
+    /// * Each entry gets back its hits, its queue and its place there. A cache with [`Policy::Clock`](super::Policy::Clock) or
+    ///   [`Policy::Local`](super::Policy::Local) has no queue. Hits are kept, by `Clock` as a bit that says whether there was
+    ///   one; but the hash decides which slot an entry is in, and so how soon it may go.
+    /// * [`Policy::Adaptive`](super::Policy::Adaptive) takes over the share of the capacity that its window had, in segments
+    ///   that have not evicted yet: the others know better. A dump of a cache with either of the other two policies says
+    ///   nothing of that, and its entries go to main. What the policy remembered of keys that had left is lost.
+    /// * An entry lives as long as it had to live when it was dumped, but not longer than this cache would let a new one; it
+    ///   has been idle as long. The time between dump and load does not count, unless it is added with [`CacheDump::age`]. A
+    ///   cache that was built without lifetimes keeps the entry for ever. The weigher is called again.
     ///
-    /// The dump may be of a cache of any size, policy and hash function. Others may read and write meanwhile; a key
-    /// that is removed before its turn has come is put in all the same. What is taken counts as insertions. While it
-    /// runs it takes at most 72 bytes an entry, beside the dump and the one that is handed back.
+    /// The dump may be of a cache of any size, policy and hash function. Other threads may read and write meanwhile; a key that
+    /// is removed before its turn has come is put in all the same. Entries that are taken count as insertions. While this runs
+    /// it takes at most 72 bytes per entry, in addition to the dump and the one that is handed back.
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(100);
@@ -150,20 +152,21 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
         CacheDump { window, entries: rest }
     }
 
-    /// Lets each segment's policy know what another cache's had learned.
+    /// Passes what another cache's policy had learned to each segment's policy.
     fn learn(&self, share: WindowShare) {
         let _guard = self.enter();
         self.table.directory.each_segment(|mut writing| writing.locked.state().keep.evictor.learn(share));
     }
 
-    /// How much room there is. What has expired is taken out, where there is not enough for what is wanted of each segment.
+    /// How much room there is. Expired entries are taken out of segments that do not have enough room for what is wanted of
+    /// them.
     fn room(&self, wanted: &[u64]) -> Room {
         let mut out = self.departures(self.enter());
         let mut segments = Vec::new();
         self.table.directory.each_segment(|mut writing| {
             let locked = &mut writing.locked;
             let left = |share: &Share| share.fair.saturating_sub(share.evictor.weight());
-            // What few hold may be room for others.
+            // Quota that a segment of few entries holds may be room for others.
             if locked.len() < FEW || left(&locked.state_ref().keep) < wanted[segments.len()] {
                 self.sweep(locked, u32::MAX, self.now(), &mut out);
                 self.settle(locked, &mut out);
@@ -171,12 +174,12 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
             let share = &locked.state_ref().keep;
             segments.push(SegmentRoom { left: left(share), share: share.fair, entries: locked.len() });
         });
-        // Before there is an answer: what is returned leaks if the listener panics.
+        // Before there is an answer: a finished answer leaks if the listener panics.
         drop(out);
         Room { segments, total: self.bound.capacity().saturating_sub(self.bound.used()) }
     }
 
-    /// What all these weigh, in each segment.
+    /// The weight of all these entries, in each segment.
     fn wanted(&self, plans: &[Option<Plan>]) -> Vec<u64> {
         let segments = self.bound.segments();
         let mut wanted = vec![0_u64; segments as usize];
@@ -187,7 +190,8 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
         wanted
     }
 
-    /// Chooses the hottest entries for which there is room. `None` for the others: also if the key is here, or it has expired.
+    /// Chooses the hottest entries for which there is room. `None` for the others, and if the key is here, or the entry has
+    /// expired.
     fn plan(&self, entries: &[Dumped<K, V>]) -> Vec<Option<Plan>> {
         let mut plans: Vec<_> = entries.iter().map(|entry| self.ask(entry)).collect();
         let mut hottest: Vec<usize> = (0..entries.len()).filter(|&index| plans[index].is_some()).collect();
@@ -202,11 +206,12 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
         plans
     }
 
-    /// Asks the user what is to be known of an entry. `None` if it has expired.
+    /// Calls the user's functions for the facts about an entry. `None` if it has expired.
     fn ask(&self, entry: &Dumped<K, V>) -> Option<Plan> {
         let Dumped { key, value, standing: Standing { heat, lives, idle } } = entry;
         let mut new_entry = self.new_entry(key, value);
-        // For how long it may live here at the most, if it begins now: not with its segment locked, as what is put there.
+        // The longest that it may live here, if its life begins now: not with its segment locked, unlike an entry that is
+        // inserted.
         self.begin(&mut new_entry);
         let (facts, now) = (&mut new_entry.facts, new_entry.now);
         if let (Some(time), &Some(lives)) = (&self.time, lives) {
@@ -218,8 +223,8 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
         (!expired).then(|| Plan { digest: self.digest(key), new_entry })
     }
 
-    /// Puts an entry in, if its key is not here and there is room. A load of the key that is under way is newer; and of those
-    /// that begin later each finds what was put in [L6].
+    /// Puts an entry in, if its key is not here and there is room. A load of the key that is under way is newer; and each load
+    /// that begins later finds the entry that was put in [L6].
     fn restore(&self, entry: Dumped<K, V>, digest: Digest, new_entry: NewEntry) -> Result<(), Dumped<K, V>> {
         let mut out = self.departures(self.enter_to_write());
         let restored = match self.flights.lead(digest, &entry.key) {
@@ -230,7 +235,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
             }
             None => Err(entry),
         };
-        // Before there is an answer: what is returned leaks if the listener panics.
+        // Before there is an answer: a finished answer leaks if the listener panics.
         drop(out);
         restored
     }
@@ -258,7 +263,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
             self.take_out(&mut at.writing.locked, found, Cause::Expired, out);
             at.found = None;
         }
-        // Others may have been faster; and if the key was written to meanwhile, somebody may be loading it anew.
+        // Other threads may have been faster; and if the key was written to meanwhile, somebody may be loading it anew.
         if flight.is_stale() || !at.writing.locked.state_ref().keep.evictor.fits(new_entry.facts.weight) {
             return Err(entry);
         }
@@ -272,7 +277,8 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
 mod tests {
     use crate::cache::Cache;
 
-    /// Others have taken the room that was promised: what comes from a dump goes back then, as whoever is there is newer [L4].
+    /// Others have taken the room that was promised: then the entry of the dump goes back, as the entries that are there are
+    /// newer [L4].
     #[test]
     fn nobody_goes_for_an_entry_of_a_dump() {
         let cache: Cache<u64, u64> = Cache::new(4096);

@@ -1,5 +1,5 @@
 //! A new entry's way into a segment's table, which has more slots than the segment may hold entries: when the table is made
-//! larger, and who has to go where that does not help.
+//! larger, and which entry has to go where that does not help.
 
 use core::cell::Cell;
 
@@ -8,33 +8,33 @@ use super::residents::{Entries, NoEviction};
 use crate::engine::{Directory, Found, Keep, Locked, Payload, Residents, Spot};
 use crate::hash::{Digest, Place};
 
-/// The load at which a segment gets a larger table, 22 of 25 slots: a cache by entries that is not made larger does not
-/// reach it.
+/// The load at which a segment gets a larger table, 22 of 25 slots. A cache by entries whose bound is not raised does not reach
+/// it.
 const FULL: (usize, usize) = (22, 25);
-/// A table of fewer slots is made larger if there is no path, however few are taken: among so few buckets keys share theirs by
-/// chance, and one would have to go before the cache is full.
+/// A table with fewer slots is made larger if there is no path, however few slots are taken: among so few buckets keys share
+/// theirs by chance, and one would have to go before the cache is full.
 const SMALL: usize = 256;
 
-/// What a cache keeps under the lock of each segment, a policy among it.
+/// What a cache keeps under the lock of each segment, including a policy.
 pub(super) trait Kept: Keep {
     fn evictor(&self) -> &Evictor;
 
     fn evictor_mut(&mut self) -> &mut Evictor;
 
-    /// Insertions that ask for a larger table in vain before that is tried again: its keys could not be spread over more
-    /// buckets.
+    /// How many insertions ask for a larger table in vain before it is tried again, after the keys could not be spread over
+    /// more buckets.
     fn patience(&mut self) -> &mut usize;
 }
 
-/// An entry comes into a cache: what that does under the lock of its segment.
+/// What the insertion of an entry into a cache does under the lock of its segment.
 pub(super) trait Insertion<P: Payload> {
-    /// Lets the policy admit the newcomer, for which it may have to evict; the newcomer's mark.
+    /// Lets the policy admit the newcomer, for which it may have to evict; returns the newcomer's mark.
     fn admit(&mut self, locked: &mut Locked<'_, P>, newcomer: Newcomer) -> u8;
 
-    /// The newcomer, whose mark that was, was not stored.
+    /// Tells the policy that the newcomer, which had this mark, was not stored.
     fn withdraw(&mut self, locked: &mut Locked<'_, P>, newcomer: Newcomer, mark: u8);
 
-    /// Takes an entry out, which the policy did not ask for.
+    /// Takes an entry out other than at the policy's request.
     fn take_out(&mut self, locked: &mut Locked<'_, P>, found: Found);
 
     /// The digest of an entry's key. Calls the user's `Hash`.
@@ -49,8 +49,8 @@ pub(super) fn prefetch<P: Payload<Keep: Kept>>(locked: &Locked<'_, P>, newcomer:
     locked.state_ref().keep.evictor().prefetch(newcomer, resident);
 }
 
-/// Puts a new entry into a segment that has quota for it. Makes the table larger if it is full or there is no path; if
-/// that does not help, who is in the way has to go.
+/// Puts a new entry into a segment that has quota for it. Makes the table larger if it is full or there is no path; if that
+/// does not help, an entry that is in the way has to go.
 #[inline]
 pub(super) fn add<'c, P: Payload<Keep: Kept>>(
     directory: &'c Directory<P>,
@@ -61,7 +61,7 @@ pub(super) fn add<'c, P: Payload<Keep: Kept>>(
 ) {
     debug_assert!(spot.found.is_none(), "a slot would not be the key's any more");
     if is_short(&spot.writing.locked) {
-        // It calls the user's `Hash`, so before anything is changed. If it fails, others go.
+        // This calls the user's `Hash`, so it comes before anything is changed. If it fails, others go.
         double(directory, spot, &|item| insertion.rehash(item));
     }
     loop {
@@ -71,7 +71,7 @@ pub(super) fn add<'c, P: Payload<Keep: Kept>>(
         if locked.put(place, item, mark, directory.budget()) {
             return;
         }
-        // Not admitted, then: what follows calls the user's `Hash`.
+        // So it is not admitted: what follows calls the user's `Hash`.
         insertion.withdraw(locked, newcomer, mark);
         if !(may_help(locked, newcomer.weight) && double(directory, spot, &|item| insertion.rehash(item))) {
             let locked = &mut spot.writing.locked;
@@ -87,17 +87,17 @@ fn is_short<P: Payload>(locked: &Locked<'_, P>) -> bool {
     locked.len() * FULL.1 >= locked.slots() * FULL.0
 }
 
-/// Whether a larger table may have room for an entry that found no path and weighs so much. Where few of many slots are taken
-/// the keys are colliding, and no table is large enough. And one that is full has as many slots as it was made for.
+/// Whether a larger table may have room for an entry that found no path and has this weight. Where few of many slots are taken
+/// the keys are colliding, and no table is large enough. And a segment that is full has as many slots as it was made for.
 fn may_help<P: Payload<Keep: Kept>>(locked: &Locked<'_, P>, weight: u64) -> bool {
     let evictor = locked.state_ref().keep.evictor();
     let is_full = evictor.capacity() - evictor.weight() <= weight;
     locked.slots() < SMALL || !is_full && locked.len() * 2 >= locked.slots()
 }
 
-/// Makes a segment's table twice as large, if that can be done. If its keys cannot be spread over that, it is tried again
-/// after as many insertions that ask for it as there are slots: each pays for one entry that is hashed in vain. If there
-/// is no memory, that is known at once, and it is tried again the next time.
+/// Makes a segment's table twice as large, if that can be done. If its keys cannot be spread over that, it is tried again after
+/// as many insertions that ask for it as there are slots: so each pays for one entry that is hashed in vain. If there is no
+/// memory, that is known at once, and it is tried again the next time.
 #[inline(never)]
 fn double<'c, P: Payload<Keep: Kept>>(
     directory: &'c Directory<P>,
@@ -127,8 +127,8 @@ fn double<'c, P: Payload<Keep: Kept>>(
     grown
 }
 
-/// Has the policy find those again that it lost when the table doubled. If the user's `Hash` panics, it does not find them
-/// before it has to search for anybody.
+/// Has the policy find again the entries that it lost when the table doubled. If the user's `Hash` panics, the policy does not
+/// find them before it has to search for an entry.
 fn adopt_strays<P: Payload<Keep: Kept>>(locked: &mut Locked<'_, P>, rehash: impl Fn(P::Item) -> Digest) {
     let (residents, state) = locked.parts();
     let mut entries = Entries { residents, victims: NoEviction };
@@ -139,7 +139,7 @@ fn adopt_strays<P: Payload<Keep: Kept>>(locked: &mut Locked<'_, P>, rehash: impl
     }
 }
 
-/// Of the entries of a place whose buckets are full, and from which no path leads, one that is hit the least.
+/// The least hit entry of a place whose buckets are full, and from which no path leads.
 #[cold]
 fn victim_in_the_way<P: Payload>(residents: &Residents<'_, P>, place: Place) -> Found {
     let slots = [place.first, place.second].into_iter().flat_map(|bucket| residents.occupied(bucket));

@@ -1,8 +1,8 @@
 //! `Serialize` and `Deserialize` of [`CacheDump`], and `Serialize` of [`CacheStats`] and [`Cause`]. Feature
 //! `serde`.
 //!
-//! Of a dump the version comes first, so that who does not know it reads no further; entries are sequences, not maps, as their
-//! order counts. Nothing that is read is trusted: numbers are checked here, and times saturate when they are used.
+//! The version of a dump comes first, so that a reader that does not know it reads no further; entries are sequences, not maps,
+//! as their order counts. The input is not trusted: numbers are checked here, and times saturate when they are used.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -18,7 +18,7 @@ use crate::fields::serialize_fields;
 
 /// The version that is written, and the only one that is read.
 const VERSION: u32 = 1;
-/// Bytes that a length in foreign data may make us allocate; more comes with the entries themselves.
+/// The most bytes that a length in foreign data makes us allocate; more is allocated as the entries themselves arrive.
 const CAUTIOUS: usize = 1 << 16;
 
 /// Needs the feature `serde`.
@@ -111,7 +111,7 @@ impl<'de, K: Deserialize<'de>, V: Deserialize<'de>> Visitor<'de> for ListOf<K, V
 }
 
 serialize_fields! {
-    /// By the names of its fields; of a time seconds and nanoseconds, as serde has them. Needs the feature `serde`.
+    /// By the names of its fields; a time is seconds and nanoseconds, as serde has them. Needs the feature `serde`.
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);

@@ -5,21 +5,22 @@ use super::room::Kept;
 use crate::engine::Keep;
 use crate::entries::{Reserve, Reserves};
 
-/// A segment's part of the cache. In order, as the [`State`](crate::engine) it is in: what each insertion writes comes first.
+/// A segment's part of the cache. In order, like the [`State`](crate::engine) that it is in: the fields that each insertion
+/// writes come first.
 #[derive(Default)]
 #[repr(C)]
 pub(super) struct Share {
-    /// Who is to leave next, how much the segment may hold (its quota) and how much it holds.
+    /// The entries to evict next, how much the segment may hold (its quota) and how much it holds.
     pub(super) evictor: Evictor,
     /// Memory for entries, and entries that have left.
     pub(super) reserve: Reserve,
     /// The quota of a segment that neither borrows nor lends: an equal part of the capacity.
     pub(super) fair: u64,
-    /// The bucket that is looked through next for entries that have expired.
+    /// The bucket where the next search for expired entries begins.
     pub(super) next_bucket: u32,
-    /// Insertions since one came by something that had expired.
+    /// Insertions since one that came upon an expired entry.
     pub(super) in_vain: u32,
-    /// Insertions for which it could have asked other segments for quota.
+    /// Insertions for which the segment could have asked others for quota.
     pub(super) insertions: u32,
     /// See [`Kept::patience`].
     pub(super) patience: usize,

@@ -1,4 +1,4 @@
-//! Entries that have expired leave: those that writes come by, and those that readers find.
+//! Removal of expired entries: those that writes come upon, and those that readers find.
 
 use core::hash::{BuildHasher, Hash};
 
@@ -12,20 +12,21 @@ use crate::entries::{Entry, EntryPointer};
 use crate::hash::Digest;
 use crate::reentry;
 
-/// Buckets that are looked through at a time for a heavy entry. So many have some that has expired where a fiftieth of all
-/// has.
+/// Buckets that are looked through at a time for a heavy entry. This many contain an expired entry where a fiftieth of all have
+/// expired.
 const SWEPT_FOR_HEAVY: u32 = 32;
-/// Buckets that an insertion looks through, if it does: half as many as there are buckets look through all of a segment.
+/// Buckets that an insertion looks through, if it does: half as many insertions as there are buckets look through all of a
+/// segment.
 const SWEPT_BUCKETS: u32 = 2;
-/// After so many insertions that came by nothing that had expired, only one of [`SELDOM`] looks. Where a fiftieth of all has
-/// expired, so many meet some.
+/// After this many insertions that came upon no expired entry, only one of [`SELDOM`] looks. Where a fiftieth of all have
+/// expired, this many insertions meet some.
 const IN_VAIN: u32 = 16;
 /// See [`IN_VAIN`].
 const SELDOM: u32 = 8;
 
 impl<K, V, S> Cache<K, V, S> {
-    /// Takes out what has expired, until something of this weight fits, or a few buckets in a row have nothing that has: nobody
-    /// is turned away for entries that nobody can have. The segment's buckets at the most.
+    /// Takes out expired entries, until this weight fits, or until a few buckets in a row have none: no entry is turned away
+    /// for entries that cannot be returned. Looks at each of the segment's buckets once at most.
     #[cold]
     pub(super) fn sweep_for(
         &self,
@@ -43,9 +44,9 @@ impl<K, V, S> Cache<K, V, S> {
         }
     }
 
-    /// Takes out what has expired in the next few buckets, with an insertion: each looks while there is something to be found,
-    /// then one of several. So where nothing has expired, as mostly, it costs little, and what has cannot become much; but one
-    /// entry may stay until there were as many insertions as there are slots.
+    /// Takes out the expired entries of the next few buckets, with an insertion: each insertion looks while there is something
+    /// to be found, then one of several. So where nothing has expired, as is usual, it costs little, and expired entries cannot
+    /// become many; but one entry may stay until there were as many insertions as there are slots.
     #[inline]
     pub(super) fn sweep_a_little(
         &self,
@@ -67,7 +68,7 @@ impl<K, V, S> Cache<K, V, S> {
         }
     }
 
-    /// Takes out what has expired in the next few buckets.
+    /// Takes out the expired entries of the next few buckets.
     #[inline]
     pub(super) fn sweep(
         &self,
@@ -81,7 +82,7 @@ impl<K, V, S> Cache<K, V, S> {
         }
     }
 
-    /// The same, where entries expire. By itself: others have nothing to prepare for it.
+    /// The same, where entries expire. In a function of its own, so that other caches have nothing to prepare for it.
     #[inline(never)]
     fn sweep_next(
         &self,
@@ -104,9 +105,9 @@ impl<K, V, S> Cache<K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// What there is of the key of an entry that was found, and had expired when the clock was read after that: it may have
-    /// been replaced in time. What is found now was there then, or has come since: so if that had expired as well, or nothing
-    /// is there, the key is absent. By who has the guard under which the entry was found.
+    /// Looks once more for the key of an entry that was found, and that had expired when the clock was read after that: it may
+    /// have been replaced in time. What is found now was there then, or has come since; so if that has expired as well, or
+    /// nothing is there, the key is absent. Only for the holder of the guard under which the entry was found.
     #[cold]
     pub(super) fn find_again(&self, digest: Digest, before: EntryPointer) -> Option<EntryPointer> {
         // SAFETY: found after the guard was entered, both.
@@ -114,8 +115,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.table.directory.find(digest, || (), |entry| entry == before || key(entry) == key(before))
     }
 
-    /// What has come in the place of an entry that was found expired. If it is the same, or has expired as well, it is taken
-    /// out instead, unless for that one had to wait.
+    /// The entry that has taken the place of one that was found expired. If it is the same, or has expired as well, it is taken
+    /// out instead, unless that would mean waiting.
     #[cold]
     #[inline(never)]
     pub(super) fn renewed(&self, digest: Digest, before: EntryPointer, now: Nanos) -> Option<EntryPointer> {
@@ -127,8 +128,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Some(entry)
     }
 
-    /// Takes out an entry that a reader has found expired, if it is still there. Left to others where the reader would have to
-    /// wait; and in a closure or `Eq` under whichever lock: it would be told of there.
+    /// Takes out an entry that a reader has found expired, if it is still there. That is left to others where the reader would
+    /// have to wait; and in a closure or `Eq` under any lock, because the listener would be told there.
     #[cold]
     fn take_out_expired(&self, digest: Digest, entry: EntryPointer, now: Nanos) {
         if reentry::holds_a_lock() {

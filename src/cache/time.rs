@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Where a cache has the time from.
+/// Where a cache gets the time from.
 ///
 /// ```
 /// use std::time::Duration;
@@ -23,19 +23,19 @@ use std::time::Instant;
 /// assert_eq!(cache.get(&1), None);
 /// ```
 pub trait Clock: Send + Sync {
-    /// The time since some moment that is always the same. Must not go backwards; beyond 548 years it counts as standing still.
-    /// Is called with each look-up, and by writes with a segment locked: it must not use the cache.
+    /// Returns the time since some moment that is always the same. It must not go backwards; beyond 548 years it counts as
+    /// standing still. It is called with each look-up, and by writes with a segment locked: it must not use the cache.
     fn now(&self) -> Duration;
 }
 
-/// One that others read as well, or that is chosen as the program runs: an `Arc<dyn Clock>`.
+/// A clock that others read as well, or that is chosen at run time: an `Arc<dyn Clock>`.
 impl<C: ?Sized + Clock> Clock for Arc<C> {
     fn now(&self) -> Duration {
         (**self).now()
     }
 }
 
-/// One that is borrowed; for a cache, for as long as the program runs: a `static`'s.
+/// A clock that is borrowed; for a cache, for as long as the program runs: that of a `static`.
 ///
 /// ```
 /// use std::sync::LazyLock;
@@ -56,7 +56,7 @@ impl<C: ?Sized + Clock> Clock for &C {
     }
 }
 
-/// One that is chosen as the program runs: a `Box<dyn Clock>`.
+/// A clock that is chosen at run time: a `Box<dyn Clock>`.
 impl<C: ?Sized + Clock> Clock for Box<C> {
     fn now(&self) -> Duration {
         (**self).now()
@@ -89,7 +89,7 @@ struct ManualTime {
 }
 
 impl ManualClock {
-    /// At zero.
+    /// Creates a clock that shows zero.
     pub fn new() -> Self {
         Self::default()
     }
@@ -98,7 +98,7 @@ impl ManualClock {
     ///
     /// # Panics
     ///
-    /// If it would show more than [`Duration::MAX`].
+    /// If the clock would show more than [`Duration::MAX`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -130,16 +130,16 @@ impl Clock for ManualClock {
 /// How long an entry lives, or may be idle: `None` is for ever.
 pub(super) type Lifetime<K, V> = Box<dyn Fn(&K, &V) -> Option<Duration> + Send + Sync>;
 
-/// What a cache whose entries expire knows.
+/// What a cache whose entries expire knows of time.
 pub(super) struct Time<K, V> {
     pub(super) clock: Box<dyn Clock>,
-    /// Since the entry was inserted.
+    /// How long entries live, since they were inserted.
     pub(super) to_live: Option<Duration>,
     /// The same, for each entry.
     pub(super) own_life: Option<Lifetime<K, V>>,
-    /// How long before the end of that a value is due to be loaded anew [F8]; 0 is never.
+    /// How long before that time ends a value is due to be loaded anew [F8]; 0 is never.
     pub(super) ahead: Nanos,
-    /// Since the entry was inserted or hit.
+    /// How long entries may be idle, since they were inserted or hit.
     pub(super) to_idle: Option<Duration>,
     /// The same, for each entry.
     pub(super) own_idle: Option<Lifetime<K, V>>,
@@ -151,18 +151,18 @@ pub(super) type Nanos = u64;
 /// [L3] The moment at which a clock shows 0: an entry of a dump may have been used 36 years before.
 const BEGINNING: Nanos = 1 << 60;
 
-/// No moment comes after it.
+/// No moment comes after this one.
 pub(super) const NEVER: Nanos = Nanos::MAX;
 
-/// The last bits of a deadline, where values are refreshed: how often that was tried in vain, or all of them where it is not to
-/// be [F8].
+/// The last bits of a deadline, where values are refreshed: how often that was tried in vain, or all of them where the value is
+/// not to be refreshed [F8].
 pub(super) const TRIES: Nanos = 15;
 
-/// The last moment that a clock shows: also without these bits, [`NEVER`] comes after it.
+/// The last moment that a clock shows: even without these bits, [`NEVER`] comes after it.
 const LAST: Nanos = (NEVER & !TRIES) - 1;
 
 impl<K, V> Time<K, V> {
-    /// Now: before [`NEVER`], whatever the clock shows.
+    /// The time now: before [`NEVER`], whatever the clock shows.
     #[inline]
     pub(super) fn now(&self) -> Nanos {
         BEGINNING.saturating_add(nanos(self.clock.now())).min(LAST)
@@ -173,19 +173,19 @@ impl<K, V> Time<K, V> {
         shorter(self.to_live, self.own_life.as_ref(), key, value)
     }
 
-    /// When an entry that has so much time left must go, as the entry has it.
+    /// The deadline of an entry that has this much time left, in the form that entries have it.
     pub(super) fn deadline_after(&self, now: Nanos, left: Nanos) -> Nanos {
         self.with_tries(now.saturating_add(left), left > self.ahead)
     }
 
-    /// A deadline, or the end of what an entry has left to live if that is sooner, whose value is refreshed if that of the
+    /// The deadline, or the end of what an entry has left to live if that is sooner. Its value is refreshed if that of the
     /// deadline is.
     pub(super) fn sooner(&self, deadline: Nanos, now: Nanos, left: Nanos) -> Nanos {
         let refreshes = if deadline == NEVER { left > self.ahead } else { deadline & TRIES != TRIES };
         deadline.min(self.with_tries(now.saturating_add(left), refreshes))
     }
 
-    /// A deadline as entries have it, with its last bits; up to 15 ns before `end`.
+    /// A deadline in the form that entries have it, with its last bits; up to 15 ns before `end`.
     fn with_tries(&self, end: Nanos, refreshes: bool) -> Nanos {
         match (self.ahead, refreshes && end != NEVER) {
             (0, _) => end,
@@ -200,7 +200,7 @@ impl<K, V> Time<K, V> {
     }
 }
 
-/// What is said of all entries, or of one: the shorter.
+/// The shorter of what is set for all entries and what is set for this one.
 fn shorter<K, V>(all: Option<Duration>, own: Option<&Lifetime<K, V>>, key: &K, value: &V) -> Nanos {
     let own = own.and_then(|own| own(key, value));
     all.into_iter().chain(own).map(nanos).min().unwrap_or(NEVER)
@@ -215,7 +215,7 @@ impl<K, V> fmt::Debug for Time<K, V> {
     }
 }
 
-/// In nanoseconds, or for ever.
+/// The duration in nanoseconds; too long a one is for ever.
 pub(super) fn nanos(duration: Duration) -> Nanos {
     Nanos::try_from(duration.as_nanos()).unwrap_or(NEVER)
 }

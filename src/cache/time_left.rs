@@ -1,4 +1,4 @@
-//! How long an entry has left: asked, and set.
+//! How long an entry has left: reading and setting it.
 
 use core::hash::{BuildHasher, Hash};
 use core::time::Duration;
@@ -8,17 +8,17 @@ use equivalent::Equivalent;
 use super::Cache;
 use super::time::nanos;
 
-/// What who sets a time is told where there is none.
+/// The message for a caller that sets a time where entries have none.
 const NO_TIME: &str =
     "entries of this cache never expire, as it was built without `CacheBuilder::expiry` and the like";
 
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// How long the entry of a key has left to live, if it is not used meanwhile: until its deadline, or until it has been idle
-    /// for too long, whichever comes first; [`Duration::MAX`] if it lives for ever, and `None` if there is no entry. Leaves no
-    /// trace, as [`Cache::peek`].
+    /// Returns how long the entry of a key has left to live, if it is not used meanwhile: until its deadline, or until it has
+    /// been idle for too long, whichever comes first; [`Duration::MAX`] if it lives for ever, and `None` if there is no entry.
+    /// Leaves no trace, like [`Cache::peek`].
     ///
     /// Hits within a millisecond of one another, or within a 64th of the time that an entry may be idle if that is less, may
-    /// count as one: by so much it may be too little. It tells nothing of evictions.
+    /// count as one: the result may be too small by that much. It says nothing about evictions.
     ///
     /// ```
     /// use std::time::Duration;
@@ -42,19 +42,20 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Some(self.meta(entry).left(now).map_or(Duration::MAX, Duration::from_nanos))
     }
 
-    /// Gives the entry of a key so much time from now on, more or less than it had; whether there is one. [`Duration::MAX`] is
-    /// for ever. The value stays as it is, and nobody is told: no listener, no policy, no count. Where entries may not be idle
-    /// for too long, it counts as a use.
+    /// Gives the entry of a key this much time from now on, more or less than it had; returns whether there is an entry.
+    /// [`Duration::MAX`] is for ever. The value stays as it is, and no listener, policy or count is told. Where entries have a
+    /// time to idle, it counts as a use.
     ///
-    /// A value that is given no more time than is [refreshed ahead](crate::CacheBuilder::refresh_ahead) is not refreshed, as
-    /// one whose whole life is so short, but by who refreshes it already: what he loads is kept, with a life of its own. If the
-    /// value is given more, it is refreshed when that is due, and what somebody loads who refreshes it already is not kept.
+    /// A value that is given no more time than that by which values are [refreshed ahead](crate::CacheBuilder::refresh_ahead)
+    /// is not refreshed, like one whose whole life is so short. The exception is a refresh that is under way: what it loads is
+    /// kept, with a life of its own. A value that is given more time is refreshed when that is due, and what a refresh that is
+    /// under way loads is not kept.
     ///
     /// # Panics
     ///
     /// If entries of this cache have no time: it was built without [`time_to_live`](crate::CacheBuilder::time_to_live),
-    /// [`expiry`](crate::CacheBuilder::expiry), which may answer `None` for each, and the like. In a closure that runs [under
-    /// this cache's lock](Cache#under-a-lock).
+    /// [`expiry`](crate::CacheBuilder::expiry), which may return `None` for each entry, and the like. In a closure that runs
+    /// [under this cache's lock](Cache#under-a-lock).
     ///
     /// ```
     /// use std::time::Duration;

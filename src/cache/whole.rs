@@ -1,4 +1,4 @@
-//! What is done to a cache as a whole, segment by segment.
+//! Operations on a cache as a whole, segment by segment.
 
 use core::hash::{BuildHasher, Hash};
 
@@ -9,7 +9,7 @@ use crate::entries::Entry;
 use crate::reclaim::FirstPanic;
 
 impl<K, V, S> Cache<K, V, S> {
-    /// Takes out all entries.
+    /// Removes all entries.
     ///
     /// # Panics
     ///
@@ -29,7 +29,7 @@ impl<K, V, S> Cache<K, V, S> {
         self.flights.invalidate_all();
         let (mut cursor, mut told) = (0, FirstPanic::default());
         loop {
-            // Told segment by segment.
+            // The listener is told segment by segment.
             let mut out = self.departures(self.enter());
             let Some((mut writing, next)) = self.table.directory.visit(cursor) else { break };
             let now = self.now();
@@ -43,11 +43,12 @@ impl<K, V, S> Cache<K, V, S> {
         told.go_on();
     }
 
-    /// From now on what is being loaded, or refreshed, is not kept: the values go to those who wait for them, and whoever asks
-    /// later loads anew, as after [`Cache::clear`], but what is there stays.
+    /// Has the values of all loads and refreshes that are under way discarded: they only go to the callers that wait for them,
+    /// and later callers load anew, as after [`Cache::clear`]. Entries that are there stay.
     ///
-    /// Where many keys' values have changed in their source, [`retain`](Self::retain) takes out what is there, but does not see
-    /// what is being loaded. First call this, then `retain`: what is loaded by then is seen, and what is not is not kept.
+    /// Where many keys' values have changed in their source, [`retain`](Self::retain) takes out those that are there, but does
+    /// not see those that are being loaded. First call this, then `retain`: a value that is loaded by then is seen, and one
+    /// that is not is not kept.
     ///
     /// ```
     /// let cache: koel::Cache<(&str, u32), u32> = koel::Cache::new(10);
@@ -64,9 +65,9 @@ impl<K, V, S> Cache<K, V, S> {
         self.flights.invalidate_all();
     }
 
-    /// Takes out all entries that have expired. Otherwise that is done little by little by whoever writes, and for a single
-    /// entry by whoever looks it up. Gives back the memory of entries that is not in use; tables that have grown stay as they
-    /// are, some twelve bytes for each entry that there was at most. Locks one segment at a time, for a walk over its entries.
+    /// Removes all entries that have expired. Otherwise writers do that little by little, and look-ups for the entry that they
+    /// find. Gives back the memory of entries that is not in use; tables that have grown stay as they are, with about twelve
+    /// bytes for each entry that there was at most. Locks one segment at a time, for a walk over its entries.
     ///
     /// # Panics
     ///
@@ -81,7 +82,7 @@ impl<K, V, S> Cache<K, V, S> {
     ///     koel::Cache::builder().max_entries(10).time_to_live(Duration::from_secs(60)).clock(clock.clone()).build();
     /// cache.insert(1, 1).unwrap();
     /// clock.advance(Duration::from_secs(60));
-    /// assert_eq!((cache.get(&2), cache.len()), (None, 1)); // nobody has come by
+    /// assert_eq!((cache.get(&2), cache.len()), (None, 1)); // no write or look-up has found the entry
     /// cache.purge();
     /// assert_eq!(cache.len(), 0);
     /// ```
@@ -101,7 +102,8 @@ impl<K, V, S> Cache<K, V, S> {
         }
         told.call(|| {
             self.flush();
-            // What has left is freed now, unless somebody else looks at it: its memory can be given back then.
+            // Entries that have left are freed now, unless another thread still looks at them: then their memory can be given
+            // back.
             self.table.collector.flush();
             self.table.purge(&self.enter());
         });
@@ -110,17 +112,17 @@ impl<K, V, S> Cache<K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// Keeps the entries for which `keep` holds and takes the others out, and those that have expired, which it does not see.
+    /// Keeps the entries for which `keep` holds and removes the others, and those that have expired, which it does not see.
     ///
-    /// Sees each entry that is present throughout, with no lock held; what leaves the cache meanwhile is freed when it is over.
-    /// If an entry is replaced between `keep`'s verdict and its removal, `keep` is asked again about the new one. What is being
-    /// loaded for a key that is not there, or refreshed, it does not see, and that may come in all the same, as old as it may
-    /// be: [`Cache::forget_loads`], called before, and, for its key, [`Cache::remove`] keep it out.
+    /// Sees each entry that is present throughout, with no lock held; entries that leave the cache meanwhile are freed when it
+    /// is over. If an entry is replaced between `keep`'s verdict and its removal, `keep` is called again for the new one. It
+    /// does not see a value that is being refreshed, or loaded for a key that is not there; such a value is inserted all the
+    /// same, however old it is. [`Cache::forget_loads`], called before, and, for its key, [`Cache::remove`] keep it out.
     ///
     /// # Panics
     ///
-    /// If `keep` panics, or the removal listener: what has been refused before is out, and the others stay. And in a closure
-    /// that runs [under this cache's lock](Cache#under-a-lock).
+    /// If `keep` panics, or the removal listener: entries that were refused before are out, and the others stay. And in a
+    /// closure that runs [under this cache's lock](Cache#under-a-lock).
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(100);
@@ -150,8 +152,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 let At { mut writing, found, .. } = self.at(digest, key);
                 let Some(found) = found else { break };
                 let (current, now) = (writing.locked.item(found), self.now());
-                // What `keep` has seen may have expired since; and what had expired may have been hit by somebody who had read
-                // the clock before: then `keep` is asked after all.
+                // An entry that `keep` has seen may have expired since. And an entry that had expired may have been hit by a
+                // thread that had read the clock before: then `keep` is asked after all.
                 if current == entry && (is_alive || self.has_expired(entry, now)) {
                     self.take_out_asked(&mut writing.locked, found, now, &mut out);
                     self.settle(&mut writing.locked, &mut out);

@@ -138,7 +138,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     pub fn insert(&self, key: K, value: V) -> Option<V> {
         let digest = self.digest(&key);
         self.flights.invalidate(digest, &key);
-        // By reference: passed on by value, it would be written in parts and copied as a whole.
+        // Where it is built: passed on by value, it would be written in parts and copied as a whole.
         let mut at = self.at(digest, &key);
         self.put_at(&mut at, key, value)
     }
@@ -229,7 +229,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     #[track_caller]
     pub fn compute<T>(&self, key: K, decide: impl FnOnce(Option<V>) -> Operation<V, T>) -> Compute<K, V, T> {
         let digest = self.digest(&key);
-        // Declared before the lock, and so dropped after that is released.
+        // Before the lock: it is dropped after that is released.
         let decided;
         let mut at = self.at(digest, &key);
         let current = at.found.map(|found| (found, at.writing.locked.item(found)));
