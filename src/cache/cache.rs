@@ -42,8 +42,8 @@ pub(super) type CacheSlots = Slots<Share>;
 ///   once per millisecond, or per 64th of the time to idle if that is shorter. A miss that inserts locks one segment, evicts
 ///   there, and puts the entry in. A segment is for one or two thousand entries, or for more: there are at most four to eight
 ///   segments per core, and at most 256.
-/// * No thread is ever started. An expired entry is removed when it is looked up, and a few buckets at a time when others are
-///   inserted; [`Cache::purge`] removes all of them at once.
+/// * No thread is ever started. Expired entries are removed when they are looked up, and, a few buckets at a time, when others
+///   are inserted; [`Cache::purge`] removes all of them at once.
 /// * An entry takes about 24 bytes in addition to key and value; where these own memory, eight more and what the allocator
 ///   adds. A weigher takes eight more, expiry times take eight, a time to idle eight more, or sixteen if each entry has its
 ///   own. A cache bounded by weight, which grows as it fills, takes up to twice as much, and a small one even more: 30 bytes

@@ -17,7 +17,7 @@ use crate::entries::{Entry, EntryPointer};
 ///
 /// With the feature `serde` a dump can be serialized and deserialized, as a sequence of three: the version of the format, which
 /// is 1; how much of the capacity [`Policy::Adaptive`](super::Policy::Adaptive) gave its window, in millionths (none: it had
-/// another policy); and the entries. Each entry is a sequence of key, value, heat, nanoseconds to live (none: for ever) and
+/// another policy); and the entries. Each entry is a sequence of key, value, heat, nanoseconds to live (none: forever) and
 /// nanoseconds since it was used. Heat is 0 to 2 hits, and 4 more for an entry that is not in the window.
 ///
 /// The input is not trusted: another version, a number that is none of these, or an end that comes too early is an error of the
@@ -69,7 +69,7 @@ impl<K, V> Dumped<K, V> {
 #[derive(Clone, Copy)]
 pub(super) struct Standing {
     pub(super) heat: Heat,
-    /// How long it has to live, used or not; `None` is for ever.
+    /// How long it has to live, used or not; `None` is forever.
     pub(super) lives: Option<Nanos>,
     /// For how long it has not been used.
     pub(super) idle: Nanos,
@@ -252,7 +252,7 @@ struct Seen {
     at: u64,
 }
 
-/// The shares of windows, summed up, and of how much capacity.
+/// What windows are to have in total, and of how much capacity.
 #[derive(Default)]
 struct Windows {
     target: f64,

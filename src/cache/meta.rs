@@ -177,7 +177,7 @@ impl<'g> Meta<'g> {
         self.deadline_word().into_iter().for_each(|word| word.store(deadline, Ordering::Relaxed));
     }
 
-    /// The same, except that for an entry that lives for ever it is some moment that no clock shows.
+    /// The same, except that for an entry that lives forever it is some moment that no clock shows.
     #[inline(always)]
     fn until(self) -> Nanos {
         // Relaxed: as in `has_expired`.
@@ -248,7 +248,7 @@ impl<'g> Meta<'g> {
         self.fields.has_deadline && (now >= self.until() || self.idle().is_some_and(is_idle))
     }
 
-    /// How long the entry may still be returned, if it is not used meanwhile; `None` is for ever.
+    /// How long the entry may still be returned, if it is not used meanwhile; `None` is forever.
     pub(super) fn left(self, now: Nanos) -> Option<Nanos> {
         // Relaxed: as in `has_expired`.
         let idle =

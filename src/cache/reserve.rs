@@ -421,7 +421,7 @@ impl<'c, K, V, S> DetachedReservation<'c, K, V, S> {
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> DetachedReservation<'_, K, V, S> {
-    /// As [`Reservation::insert`].
+    /// Like [`Reservation::insert`].
     ///
     /// # Panics
     ///
@@ -430,7 +430,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> DetachedReservation<'_, K, 
         self.try_insert(value).unwrap_or_else(identity)
     }
 
-    /// As [`Reservation::try_insert`].
+    /// Like [`Reservation::try_insert`].
     ///
     /// # Errors
     ///

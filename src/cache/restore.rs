@@ -106,7 +106,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     ///   nothing of that, and its entries go to main. What the policy remembered of keys that had left is lost.
     /// * An entry lives as long as it had to live when it was dumped, but not longer than this cache would let a new one; it
     ///   has been idle as long. The time between dump and load does not count, unless it is added with [`CacheDump::age`]. A
-    ///   cache that was built without lifetimes keeps the entry for ever. The weigher is called again.
+    ///   cache that was built without lifetimes keeps the entry forever. The weigher is called again.
     ///
     /// The dump may be of a cache of any size, policy and hash function. Other threads may read and write meanwhile; a key that
     /// is removed before its turn has come is put in all the same. Entries that are taken count as insertions. While this runs

@@ -71,7 +71,7 @@ pub(super) fn add<'c, P: Payload<Keep: Kept>>(
         if locked.put(place, item, mark, directory.budget()) {
             return;
         }
-        // So it is not admitted: what follows calls the user's `Hash`.
+        // Its admission is undone first, because what follows calls the user's `Hash`.
         insertion.withdraw(locked, newcomer, mark);
         if !(may_help(locked, newcomer.weight) && double(directory, spot, &|item| insertion.rehash(item))) {
             let locked = &mut spot.writing.locked;

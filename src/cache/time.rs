@@ -127,7 +127,7 @@ impl Clock for ManualClock {
     }
 }
 
-/// How long an entry lives, or may be idle: `None` is for ever.
+/// How long an entry lives, or may be idle: `None` is forever.
 pub(super) type Lifetime<K, V> = Box<dyn Fn(&K, &V) -> Option<Duration> + Send + Sync>;
 
 /// What a cache whose entries expire knows of time.
@@ -215,7 +215,7 @@ impl<K, V> fmt::Debug for Time<K, V> {
     }
 }
 
-/// The duration in nanoseconds; too long a one is for ever.
+/// The duration in nanoseconds; forever if it is too long.
 pub(super) fn nanos(duration: Duration) -> Nanos {
     Nanos::try_from(duration.as_nanos()).unwrap_or(NEVER)
 }

@@ -14,7 +14,7 @@ const NO_TIME: &str =
 
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Returns how long the entry of a key has left to live, if it is not used meanwhile: until its deadline, or until it has
-    /// been idle for too long, whichever comes first; [`Duration::MAX`] if it lives for ever, and `None` if there is no entry.
+    /// been idle for too long, whichever comes first; [`Duration::MAX`] if it lives forever, and `None` if there is no entry.
     /// Leaves no trace, like [`Cache::peek`].
     ///
     /// Hits within a millisecond of one another, or within a 64th of the time that an entry may be idle if that is less, may
@@ -43,7 +43,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 
     /// Gives the entry of a key this much time from now on, more or less than it had; returns whether there is an entry.
-    /// [`Duration::MAX`] is for ever. The value stays as it is, and no listener, policy or count is told. Where entries have a
+    /// [`Duration::MAX`] is forever. The value stays as it is, and no listener, policy or count is told. Where entries have a
     /// time to idle, it counts as a use.
     ///
     /// A value that is given no more time than that by which values are [refreshed ahead](crate::CacheBuilder::refresh_ahead)
