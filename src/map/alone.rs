@@ -1,6 +1,6 @@
-//! Filling a map that nobody else uses: what `collect` and `extend` of a map of one's own do [W7].
+//! Filling a map that nobody else uses, as `collect` and `extend` do with exclusive access to it [W7].
 //!
-//! An empty map is made anew for as many pairs as are promised, and pairs are inserted without locks.
+//! An empty map is rebuilt for as many pairs as are promised, and pairs are inserted without locks.
 
 use core::hash::{BuildHasher, Hash};
 
@@ -13,7 +13,7 @@ use crate::entries::{Entry, OwnedEntry, Slots, Table, Within};
 use crate::hash::Digest;
 use crate::outcome::FULL;
 
-/// What nobody else uses.
+/// The part that nobody else uses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ours {
     /// The map.
@@ -23,11 +23,11 @@ pub(crate) enum Ours {
     Segment,
 }
 
-/// What filling asks of either map, and of a set.
+/// What filling requires of either map, and of a set.
 ///
 /// # Safety
 ///
-/// `directory` is what entries are inserted into.
+/// Entries are inserted into `directory`.
 pub(crate) unsafe trait Fill<K, V> {
     /// What its slots hold.
     type Payload: Payload;
@@ -38,14 +38,14 @@ pub(crate) unsafe trait Fill<K, V> {
     /// The map's segments.
     fn directory_mut(&mut self) -> &mut Directory<Self::Payload>;
 
-    /// Where a key belongs.
+    /// The place at which a key belongs.
     fn digest_of(&self, key: &K) -> Digest;
 
-    /// Makes the map, which is empty, anew in this shape, for so many entries; leaves it as it is if there is no memory.
+    /// Rebuilds the map, which is empty, in this shape, for this many entries; leaves it as it is if there is no memory.
     fn remake(&mut self, shape: Shape, entries: usize);
 
-    /// Makes an empty map anew, if it has less room than for so many entries: as far as there is memory. One that has room for
-    /// them is filled without growing.
+    /// Rebuilds an empty map, if it has less room than for this many entries: as far as there is memory. A map that has room
+    /// for them is filled without growing.
     fn remake_for(&mut self, entries: usize) {
         if let Some(shape) = self.directory().shape_anew(entries) {
             self.remake(shape, entries);
@@ -54,15 +54,16 @@ pub(crate) unsafe trait Fill<K, V> {
         }
     }
 
-    /// Starts loading what inserting a key with this digest reads and writes.
+    /// Starts loading the memory that the insertion of a key with this digest reads and writes.
     fn prepare(&self, digest: Digest);
 
-    /// Inserts an entry without the lock of its segment; what becomes of one with its key that is there, the implementing type
-    /// says. Whether there was room.
+    /// Inserts an entry without the lock of its segment, and returns whether there was room. The implementing type says what
+    /// becomes of an entry that is present with the same key.
     ///
     /// # Safety
     ///
-    /// Nobody else uses what `ours` says, and nobody frees segments or roots that were replaced: nobody else shrinks the map.
+    /// Nobody else uses the part that `ours` names, and nobody frees segments or roots that were replaced: nobody else shrinks
+    /// the map.
     unsafe fn insert_alone(&self, ours: Ours, digest: Digest, key: K, value: V) -> bool;
 
     /// The same with the lock.
@@ -97,8 +98,8 @@ pub(crate) fn extend_alone<K, V, M: Fill<K, V>>(map: &mut M, pairs: impl IntoIte
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
-    /// Inserts an entry without the lock of its segment. One with its key that is there stays, if `KEEPS`, and is replaced
-    /// otherwise. Whether there was room.
+    /// Inserts an entry without the lock of its segment, and returns whether there was room. A present entry with its key
+    /// stays, if `KEEPS`, and is replaced otherwise.
     ///
     /// # Safety
     ///
@@ -121,7 +122,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
         let Some(mut hole) = spot.hole() else {
             return self.pin().put_locked::<KEEPS>(digest, key, value);
         };
-        // Of a page of cells others have their parts, and who takes entries out gives cells of any back.
+        // Others have their parts of a page of cells, and a thread that takes entries out gives back cells of any page.
         let within = if ours == Ours::Map { Within::PageAlone } else { Within::Page };
         let magazine = &mut hole.keep().free;
         let Ok(new) = OwnedEntry::new(&self.table.slab, magazine, digest, within, key, value) else {

@@ -7,7 +7,7 @@ use ahash::RandomState;
 
 use crate::engine::{CapacityError, Options, Shape};
 
-/// Which map a [`Builder`] builds. Sealed.
+/// The kind of map that a [`Builder`] builds. Sealed.
 pub trait Kind<S>: sealed::FromShape<S> {}
 
 impl<T: sealed::FromShape<S>, S> Kind<S> for T {}
@@ -79,8 +79,8 @@ impl<T, S> Builder<T, S> {
     }
 
     /// Room for `entries` from the start, if they spread evenly; the map grows when it has more. Of maps that are made for
-    /// twenty entries or fewer up to one in 27 grows earlier, and with [small segments](Self::segment_slots) one or the other
-    /// segment does. Of this and [`fixed_capacity`](Self::fixed_capacity) the last that is called counts.
+    /// twenty entries or fewer, up to one in 27 grows earlier, and with [small segments](Self::segment_slots) a few segments
+    /// do. If both this and [`fixed_capacity`](Self::fixed_capacity) are called, the last call counts.
     ///
     /// ```
     /// let map: koel::HashMap<u64, u64> = koel::HashMap::builder().capacity(1000).build();
@@ -91,21 +91,22 @@ impl<T, S> Builder<T, S> {
         self
     }
 
-    /// A map that never grows: any `entries` different keys fit, in at most 1.08 slots for each (from about a
-    /// thousand on; about 1.06 as a rule; up to 1.13 in [small segments](Self::segment_slots)), and what does not fit is
-    /// handed back. While several threads insert and remove at the same time, a few fewer may fit.
+    /// The map never grows: any `entries` different keys fit, in at most 1.08 slots for each (from about a thousand on; about
+    /// 1.06 as a rule; up to 1.13 in [small segments](Self::segment_slots)), and pairs that do not fit are handed back. While
+    /// several threads insert and remove at the same time, a few fewer may fit.
     ///
-    /// The bound is a lower one: up to about 8% more may be accepted, rounded up to buckets of four, as long as there are free
-    /// slots; by small maps up to twice as many: four where none, or up to three, were asked for, eight for four, twelve for
-    /// ten. And more where keys collide or segments are small, as those that find no slot go to a list and leave slots free for
-    /// others: a map for 1,000 that has 500 keys of one hash may take 1,560 in all; one in segments of four slots 1,250, of 64
-    /// slots 1,130. If you need an exact bound, count for yourself.
+    /// This is a lower bound. As long as there are free slots, up to about 8% more may be accepted, rounded up to buckets of
+    /// four. Small maps may accept up to twice as many: four where none, or up to three, were asked for, eight for four, twelve
+    /// for ten. Still more may be accepted where keys collide or segments are small, as keys that find no slot go to a list and
+    /// leave slots free for others: a map for 1,000 entries that has 500 keys with the same hash may take 1,560 in all; one in
+    /// segments of four slots 1,250, of 64 slots 1,130. If you need an exact bound, keep a count yourself.
     ///
-    /// [`Pinned::checked_insert`](crate::Pinned::checked_insert) and its kin hand back what does not fit (`checked_try_insert`,
-    /// `checked_get_or_insert_with`, `checked_update_or_insert` and its kin, `checked_compute`). Everything else that inserts
-    /// panics then (`insert`, `try_insert`, `get_or_insert`, `update_or_insert`, `compute`, `extend`).
+    /// [`Pinned::checked_insert`](crate::Pinned::checked_insert) and its kin hand back a pair that does not fit
+    /// (`checked_try_insert`, `checked_get_or_insert_with`, `checked_update_or_insert` and its kin, `checked_compute`). All
+    /// other methods that insert panic in that case (`insert`, `try_insert`, `get_or_insert`, `update_or_insert`, `compute`,
+    /// `extend`).
     ///
-    /// It has fewer and larger segments than a growing map, and so fewer locks for writers.
+    /// The map has fewer and larger segments than a growing map, and so fewer locks for writers.
     ///
     /// ```
     /// let map = koel::HashMap::builder().fixed_capacity(100).build();
@@ -129,16 +130,16 @@ impl<T, S> Builder<T, S> {
         Builder { options: self.options, hasher, kind: PhantomData }
     }
 
-    /// How many slots a segment may have, rounded up to whole buckets of four: 4,096 in a map that grows, 65,536 in
-    /// one of fixed capacity.
+    /// The number of slots that a segment may have, rounded up to whole buckets of four. The default is 4,096 in a map that
+    /// grows, and 65,536 in one of fixed capacity.
     ///
     /// A map begins with segments of one size: if these are small and its [capacity is fixed](Self::fixed_capacity), it has up
     /// to 1.13 slots for each entry, may accept a quarter more than it was made for, and looks at all segments before it hands
-    /// one back, and for each of the last that it takes.
+    /// an entry back, and for each of the last entries that it takes.
     ///
-    /// A growing map's segments split where twice their slots would be more, and a write may have to wait for one
-    /// segment's split. More slots make fewer segments; as many slots as the map has make it one MemC3 table with one
-    /// writer at a time, and, if its capacity is fixed, 8,192 version counters.
+    /// A segment of a growing map splits where it would otherwise have to double beyond this many slots, and a write may have
+    /// to wait for one segment's split. More slots make fewer segments. With as many slots as the map has, it is a single MemC3
+    /// table with one writer at a time, and, if its capacity is fixed, 8,192 version counters.
     ///
     /// ```
     /// let maps = [1024, 65_536].map(|slots| {
@@ -153,10 +154,10 @@ impl<T, S> Builder<T, S> {
         self
     }
 
-    /// Whether to ask the system for huge pages for the segments that the map starts with, and for its entries: fewer
-    /// TLB misses in tables of many megabytes, at the price of touching memory 2 MiB at a time. By default they are
-    /// asked for if the map is made with half a million slots (2^19) or more; and for the tags of what it grows by when it has
-    /// many segments, unless this says no. Advice only, and only on Linux.
+    /// Whether to ask the system for huge pages for the segments that the map starts with, and for its entries: fewer TLB
+    /// misses in tables of many megabytes, at the price of touching memory 2 MiB at a time. By default they are requested if
+    /// the map is made with half a million slots (2^19) or more. They are also requested for the tags of the segments by which
+    /// a map with many segments grows, unless this option is `false`. This is advice only, and has an effect only on Linux.
     ///
     /// ```
     /// let map = koel::InlineMap::<u64, u64>::builder().capacity(1_000_000).huge_pages(false).build();
@@ -167,19 +168,20 @@ impl<T, S> Builder<T, S> {
         self
     }
 
-    /// Whether the entries of a [`HashMap`](crate::HashMap) that is made for many have *home cells*: memory where the hash of a
-    /// key says, a cell and a quarter for each entry of the capacity, so that a look-up waits for slot and entry at once. In
-    /// tables beyond the caches hits take up to a third less time so; misses, inserting and replacing take up to a tenth more
-    /// or less. In tables that the caches hold, replacing takes up to half as long again. Of entries of 16 bytes the map is a
-    /// seventh larger, of larger ones a fifth to a third, and all cells are there from the start; when most entries have been
-    /// replaced it is about an eighth larger again, as those that found no free cell at home have other memory.
+    /// Whether the entries of a [`HashMap`](crate::HashMap) that is made for many have *home cells*: memory at an address that
+    /// the hash of the key determines, one and a quarter cells for each entry of the capacity, so that a look-up waits for slot
+    /// and entry at the same time. In tables larger than the caches, hits take up to a third less time with them; misses,
+    /// insertions and replacements take up to a tenth more or less. In tables that fit the caches, replacing takes up to half
+    /// as long again. With entries of 16 bytes the map is a seventh larger, with larger ones a fifth to a third, and all cells
+    /// are there from the start. When most entries have been replaced it is about an eighth larger again, as entries that found
+    /// no free cell at home have other memory.
     ///
-    /// By default if entries are up to 16 bytes and the cells 8 MiB at least: from 420 thousand entries of two words on.
-    /// Entries beyond the capacity lie where there is memory, as all do without home cells; so they do where there is no
-    /// memory for cells, in maps that start without a capacity (until `Extend` for `&mut` makes them anew), and if they are
-    /// larger than half a KiB, aligned to more than 64 bytes, or own memory themselves (have a `Drop`, as those of a `String`
-    /// do): these lie beside that. An `InlineMap` has
-    /// no use for any. [`Pinned::shrink_to_fit`](crate::Pinned::shrink_to_fit) may end them.
+    /// By default a map has home cells if entries have up to 16 bytes and the cells at least 8 MiB in all: from 420 thousand
+    /// entries of two words on. Entries beyond the capacity get other memory, as all entries do without home cells. So do all
+    /// entries where there is no memory for cells, in maps that start without a capacity (until `Extend` for `&mut` rebuilds
+    /// them), and if entries are larger than half a KiB, are aligned to more than 64 bytes, or own memory themselves (have a
+    /// `Drop`, as entries of a `String` do): such entries are adjacent to that memory. An `InlineMap` has no use for home
+    /// cells. [`Pinned::shrink_to_fit`](crate::Pinned::shrink_to_fit) may free them.
     ///
     /// ```
     /// let ages = koel::HashMap::<u64, u8>::builder().capacity(1_000).home_cells(true).build();
@@ -190,7 +192,8 @@ impl<T, S> Builder<T, S> {
         self
     }
 
-    /// Builds the map: the [`HashMap`](crate::HashMap) or [`InlineMap`](crate::InlineMap) whose `builder` began this.
+    /// Builds the map: the [`HashMap`](crate::HashMap) or [`InlineMap`](crate::InlineMap) whose `builder` method made this
+    /// builder.
     ///
     /// # Panics
     ///
@@ -206,7 +209,8 @@ impl<T, S> Builder<T, S> {
         }
     }
 
-    /// Builds the map: the [`HashMap`](crate::HashMap) or [`InlineMap`](crate::InlineMap) whose `builder` began this.
+    /// Builds the map: the [`HashMap`](crate::HashMap) or [`InlineMap`](crate::InlineMap) whose `builder` method made this
+    /// builder.
     ///
     /// # Errors
     ///

@@ -7,30 +7,30 @@ use crate::hash::Digest;
 use crate::outcome::FULL;
 use crate::reclaim::discard;
 
-/// With fewer pairs there is next to nothing to overlap, and a batch is memory to be allocated.
+/// With fewer pairs there is next to nothing to overlap, and a batch needs memory to be allocated.
 const FEW: usize = 8;
 
-/// A batch of larger pairs would be much memory, and there is next to nothing to gain.
+/// A batch of larger pairs would take much memory, and there is next to nothing to gain.
 const LARGE: usize = 4096;
 
-/// Where pairs go.
+/// A destination of pairs.
 pub(crate) trait Target<K, V> {
-    /// Starts loading what `insert` reads and writes.
+    /// Starts loading the memory that `insert` reads and writes.
     fn prepare(&self, digest: Digest);
 
-    /// Inserts a pair, whose key may be there. Whether there was room.
+    /// Inserts a pair, whose key may be present, and returns whether there was room.
     fn insert(&mut self, digest: Digest, key: K, value: V) -> bool;
 }
 
-/// A map that others may use meanwhile, as where pairs go.
+/// A map that others may use meanwhile, as a destination of pairs.
 pub(crate) trait SharedMap<K, V>: Target<K, V> + Copy {
-    /// Of a key.
+    /// The digest of a key.
     fn digest(self, key: &K) -> Digest;
 
     /// Whether there are no entries.
     fn is_empty(self) -> bool;
 
-    /// Makes room for so many more.
+    /// Makes room for this many more entries.
     fn try_reserve(self, additional: usize) -> Result<(), CapacityError>;
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn extend<K, V>(map: impl SharedMap<K, V>, pairs: impl IntoIterator<I
     assert!(in_batches(pairs, digested, map), "{FULL}");
 }
 
-/// Makes room for so many more.
+/// Makes room for this many more entries.
 ///
 /// # Panics
 ///
@@ -70,9 +70,9 @@ struct Batch<K, V, T: Target<K, V>> {
 }
 
 impl<K, V, T: Target<K, V>> Batch<K, V, T> {
-    /// Inserts pairs in order until one has no room. Whether all had; the others are dropped, as they are if an insertion
-    /// panics.
-    // In one place, for an insertion to be inlined into it.
+    /// Inserts pairs in order until one has no room, and returns whether all had. The others are dropped, as they are if an
+    /// insertion panics.
+    // In one place, so that an insertion is inlined into it.
     #[inline(never)]
     fn insert_all(&mut self) -> bool {
         self.pairs.drain(..).all(|(digest, key, value)| self.target.insert(digest, key, value))
@@ -82,15 +82,15 @@ impl<K, V, T: Target<K, V>> Batch<K, V, T> {
 impl<K, V, T: Target<K, V>> Drop for Batch<K, V, T> {
     fn drop(&mut self) {
         // Pairs are left only if the iterator has panicked: that panic goes on. Another one, such as that of [E1], would end
-        // the process, and of pairs that have no room nobody is left to be told.
+        // the process; and nobody is left to be told of pairs that have no room.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.insert_all())) {
             discard(payload);
         }
     }
 }
 
-/// Takes pairs a batch at a time, computes their digests and prepares for each of a batch, and then inserts them, in order,
-/// until one has no room; large ones one by one. Whether all had.
+/// Takes pairs a batch at a time, computes their digests and prepares for each pair of a batch, and then inserts them, in
+/// order, until one has no room; large pairs one by one. Returns whether all had room.
 #[inline]
 pub(super) fn in_batches<I, K, V, T: Target<K, V>>(
     pairs: impl Iterator<Item = I>,
@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// Notes what it gets, and takes what `takes` says.
+    /// Records what it gets, and accepts what `takes` accepts.
     struct Log<'l, F> {
         log: &'l RefCell<Vec<(&'static str, u64)>>,
         takes: F,
@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    /// Whether all of these had room, and what became of them.
+    /// Returns whether all of these had room, and logs what became of them.
     fn insert(
         numbers: impl Iterator<Item = u64>,
         takes: impl FnMut(u64) -> bool,

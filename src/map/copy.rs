@@ -1,7 +1,7 @@
-//! Copies of whole maps: what `clone` does.
+//! Copies of whole maps: the work of `clone`.
 //!
 //! A map of which two fifths are taken, in segments of one size, is copied segment by segment, each entry to the slot that it
-//! has. What is left of it, and all of any other map, is inserted into the copy as by `extend`.
+//! has. The rest of it, and all of any other map, is inserted into the copy as by `extend`.
 
 use core::hash::{BuildHasher, Hash};
 
@@ -19,10 +19,10 @@ use crate::outcome::FULL;
 /// Copies every entry that is present throughout, into a map with the same options. The hasher is cloned, and the clone must
 /// hash as this one does.
 ///
-/// A map of which two fifths of the slots are taken or more, in segments of one size, is copied slot by slot, without hashing,
-/// and the copy has as many slots; only what collides with many, or is in a segment that has split meanwhile, is inserted. Of
-/// any other map the entries are inserted into one that is made for them, or has the same fixed capacity. The copy's
-/// [`Stats`](crate::Stats) count from zero.
+/// A map of which two fifths of the slots or more are taken, in segments of one size, is copied slot by slot, without hashing,
+/// and the copy has as many slots; only entries that collide with many, or are in a segment that has split meanwhile, are
+/// inserted. The entries of any other map are inserted into one that is made for them, or has the same fixed capacity. The
+/// copy's [`Stats`](crate::Stats) count from zero.
 ///
 /// # Panics
 ///
@@ -48,10 +48,10 @@ impl<K: Pod + Hash + Eq, V: Pod, S: Clone + BuildHasher> Clone for InlineMap<K, 
 /// Copies every entry that is present throughout, into a map with the same options. The hasher is cloned, and the clone must
 /// hash as this one does. Keys and values are cloned without a lock.
 ///
-/// A map of which two fifths of the slots are taken or more, in segments of one size, is copied slot by slot, without hashing,
-/// unless it has [home cells](crate::Builder::home_cells), and the copy has as many slots; only what collides with many, or is
-/// in a segment that has split meanwhile, is inserted. Of any other map the entries are inserted into one that is made for
-/// them, or has the same fixed capacity. The copy's [`Stats`](crate::Stats) count from zero.
+/// A map of which two fifths of the slots or more are taken, in segments of one size, is copied slot by slot, without hashing,
+/// unless it has [home cells](crate::Builder::home_cells), and the copy has as many slots; only entries that collide with many,
+/// or are in a segment that has split meanwhile, are inserted. The entries of any other map are inserted into one that is made
+/// for them, or has the same fixed capacity. The copy's [`Stats`](crate::Stats) count from zero.
 ///
 /// # Panics
 ///
@@ -67,7 +67,7 @@ impl<K: Clone + Hash + Eq, V: Clone, S: Clone + BuildHasher> Clone for HashMap<K
         };
         let mut rest = Vec::new();
         let copy = replica.map(|replica| {
-            // Home cells for as many as there are, if the original has any.
+            // Home cells for as many entries as there are, if the original has any.
             let at_home = if self.table.slab.has_home_cells() { pin.len() } else { 0 };
             let table = Table::for_map_with_directory(replica, at_home);
             let mut copy = HashMap { table, hasher: self.hasher.clone() };

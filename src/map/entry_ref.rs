@@ -10,11 +10,11 @@ use super::Pinned;
 use crate::entries::{Entry, Kept, Part};
 use crate::reclaim::LocalGuard;
 
-/// An entry that was found, with the view that keeps it alive: from [`Pinned::into_get`] and its kin. It is used as its value
-/// is.
+/// An entry that was found, with the view that keeps it alive: from [`Pinned::into_get`] and its kin. It dereferences to its
+/// value.
 ///
-/// It stays as it was found, also if it is replaced or removed meanwhile; what is removed waits for its end. `Send` and
-/// `Sync`, if the view is.
+/// The entry stays as it was found, even if it is replaced or removed meanwhile; entries that are removed meanwhile are not
+/// dropped before the `Ref` is. `Send` and `Sync`, if the view is.
 pub struct Ref<'m, K, V, S = RandomState, G = LocalGuard<'m>>(Kept<Pinned<'m, K, V, S, G>, K, V>);
 
 impl<'m, K, V, S, G> Ref<'m, K, V, S, G> {
@@ -23,36 +23,36 @@ impl<'m, K, V, S, G> Ref<'m, K, V, S, G> {
     /// The entry was in this map's table at some time since the view was made.
     #[inline]
     pub(crate) unsafe fn new(entry: NonNull<Entry<K, V>>, pin: Pinned<'m, K, V, S, G>) -> Self {
-        // SAFETY: the caller's; a view of the map has a guard of its collector from its making on.
+        // SAFETY: the caller's; a view of the map has a guard of its collector from its creation on.
         Ref(unsafe { Kept::new(entry, pin) })
     }
 
-    /// The key, as it is in the map.
+    /// Returns the key, as it is in the map.
     #[inline]
     pub fn key(&self) -> &K {
         &self.0.entry().key
     }
 
-    /// The value.
+    /// Returns the value.
     #[inline]
     pub fn value(&self) -> &V {
         &self.0.entry().value
     }
 
-    /// Key and value.
+    /// Returns key and value.
     #[inline]
     pub fn pair(&self) -> (&K, &V) {
         self.0.entry().pair()
     }
 
-    /// The view, with which to go on.
+    /// Returns the view, for further operations.
     #[inline]
     pub fn into_pin(self) -> Pinned<'m, K, V, S, G> {
         self.0.into_view()
     }
 
-    /// A part of the value, with the view. It is called as `Ref::map(found, ..)`: a method would hide the value's own. (Those
-    /// that there are do: `(*found).key()` is the value's.)
+    /// Returns a part of the value, with the view. It is called as `Ref::map(found, ..)`: a method would hide the value's own.
+    /// (The methods that `Ref` has do so: `(*found).key()` is the value's.)
     ///
     /// ```
     /// use std::ops::Deref;
@@ -80,7 +80,7 @@ impl<'m, K, V, S, G> Ref<'m, K, V, S, G> {
         MappedRef(this.0.map(part))
     }
 
-    /// A part of the value, if there is one, with the view.
+    /// Returns a part of the value, if there is one, with the view.
     ///
     /// # Errors
     ///
@@ -125,16 +125,16 @@ impl<K, V: fmt::Display, S, G> fmt::Display for Ref<'_, K, V, S, G> {
     }
 }
 
-/// A part of an entry's value, with the view that keeps it alive: from [`Ref::map`] and [`Ref::try_map`]. It is used as the
-/// part is.
+/// A part of an entry's value, with the view that keeps it alive: from [`Ref::map`] and [`Ref::try_map`]. It dereferences to
+/// the part.
 ///
-/// It stays as it was found, as a [`Ref`] does. `Send` and `Sync`, if the view is and the part is `Sync`.
+/// The part stays as it was found, as a [`Ref`] does. `Send` and `Sync`, if the view is and the part is `Sync`.
 pub struct MappedRef<'m, U: ?Sized, K, V, S = RandomState, G = LocalGuard<'m>>(
     Part<Pinned<'m, K, V, S, G>, U>,
 );
 
 impl<'m, U: ?Sized, K, V, S, G> MappedRef<'m, U, K, V, S, G> {
-    /// A part of the part, as [`Ref::map`].
+    /// Returns a part of the part, as [`Ref::map`] does.
     ///
     /// ```
     /// use koel::{HashMap, MappedRef, Ref};
@@ -149,11 +149,11 @@ impl<'m, U: ?Sized, K, V, S, G> MappedRef<'m, U, K, V, S, G> {
         MappedRef(this.0.map(part))
     }
 
-    /// A part of the part, if there is one, as [`Ref::try_map`].
+    /// Returns a part of the part, if there is one, as [`Ref::try_map`] does.
     ///
     /// # Errors
     ///
-    /// If there is none: this.
+    /// If there is none: this reference.
     ///
     /// ```
     /// use koel::{HashMap, MappedRef, Ref};
@@ -171,7 +171,7 @@ impl<'m, U: ?Sized, K, V, S, G> MappedRef<'m, U, K, V, S, G> {
         this.0.try_map(part).map(MappedRef).map_err(MappedRef)
     }
 
-    /// The view, with which to go on.
+    /// Returns the view, for further operations.
     #[inline]
     pub fn into_pin(this: Self) -> Pinned<'m, K, V, S, G> {
         this.0.into_view()

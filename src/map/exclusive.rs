@@ -1,7 +1,7 @@
-//! What is done to a [`HashMap`] by who has it to himself: values are changed in place, and entries are taken out whole.
+//! Operations on a [`HashMap`] with exclusive access to it: values are changed in place, and entries are taken out whole.
 //!
-//! `&mut` proves that no view of the map is left: each borrows the map, also one that was forgotten. So nobody has a reference
-//! to an entry in the table, and none comes to have one before the `&mut` ends [W8].
+//! `&mut` proves that no view of the map is left, because each view borrows the map, even one that was forgotten. So nobody has
+//! a reference to an entry in the table, and nobody can get one before the `&mut` ends [W8].
 
 use core::hash::{BuildHasher, Hash};
 
@@ -13,8 +13,8 @@ use crate::entries::{Entry, EntryPointer, OwnedEntry};
 use crate::hash::Digest;
 
 impl<K, V, S> HashMap<K, V, S> {
-    /// Walks over all entries, the values to be changed in place, in no particular order: with the map to yourself, as
-    /// `for (key, value) in &mut map` does.
+    /// Walks over all entries, whose values may be changed in place, in no particular order: with exclusive access to the map,
+    /// as `for (key, value) in &mut map` does.
     ///
     /// ```
     /// let mut map = koel::HashMap::from([("tea", 3), ("milk", 1)]);
@@ -27,7 +27,7 @@ impl<K, V, S> HashMap<K, V, S> {
         IterMut::new(&self.table)
     }
 
-    /// Walks over all values, to be changed in place, in no particular order: with the map to yourself.
+    /// Walks over all values, which may be changed in place, in no particular order: with exclusive access to the map.
     ///
     /// ```
     /// let mut map = koel::HashMap::from([("tea", 3), ("milk", 1)]);
@@ -42,8 +42,8 @@ impl<K, V, S> HashMap<K, V, S> {
 }
 
 impl<K, V, S: BuildHasher> HashMap<K, V, S> {
-    /// The value of a key, to be changed in place: with the map to yourself, as before it is shared. It costs a look-up, and
-    /// makes no new entry. Who shares the map has [`Pinned::update`](crate::Pinned::update).
+    /// Returns the value of a key, to be changed in place: with exclusive access to the map, as before it is shared. It costs a
+    /// look-up, and makes no new entry. For a shared map there is [`Pinned::update`](crate::Pinned::update).
     ///
     /// ```
     /// let mut map = koel::HashMap::from([("one".to_string(), vec![1])]);
@@ -66,15 +66,16 @@ impl<K, V, S: BuildHasher> HashMap<K, V, S> {
         // SAFETY: found in the table, which is ours alone.
         let eq = |entry| key.equivalent(unsafe { &Entry::<K, V>::deref(entry).key });
         let entry = table.directory.find(digest, || table.prefetch_home(digest), eq)?;
-        // SAFETY: in the table, which is ours alone as long as `self` is borrowed [W8]; and who was called by `eq` has let go.
+        // SAFETY: in the table, which is ours alone as long as `self` is borrowed [W8]; and user code that `eq` called has
+        // released its references.
         Some(&mut unsafe { Entry::<K, V>::deref_mut(entry) }.value)
     }
 
-    /// Removes a key, and returns the value it had, by value: with the map to yourself. Nothing waits to be dropped. Who shares
-    /// the map has [`Pinned::remove`](crate::Pinned::remove), which returns a reference, as others may be looking; as does
-    /// [`HashSet::take`](crate::HashSet::take) of a set. All entries by value: `for (key, value) in map`, or, of a field,
-    /// `in std::mem::take(&mut self.map)`. Of a map in an `Arc`, `Arc::get_mut` and `Arc::into_inner` lead to it, once nobody
-    /// else has it.
+    /// Removes a key, and returns the value it had, by value: with exclusive access to the map. Nothing waits to be dropped.
+    /// For a shared map there is [`Pinned::remove`](crate::Pinned::remove), which returns a reference, as others may be looking
+    /// at the value; so does [`HashSet::take`](crate::HashSet::take) of a set. For all entries by value, use `for (key, value)
+    /// in map`, or, for a field, `in std::mem::take(&mut self.map)`. For a map in an `Arc`, `Arc::get_mut` and
+    /// `Arc::into_inner` give access, once nobody else has it.
     ///
     /// ```
     /// use std::thread::JoinHandle;
@@ -93,7 +94,7 @@ impl<K, V, S: BuildHasher> HashMap<K, V, S> {
         Some(value)
     }
 
-    /// Removes a key, and returns it with the value it had, both by value, as [`HashMap::take`].
+    /// Removes a key, and returns it with the value it had, both by value, as [`HashMap::take`] does.
     ///
     /// ```
     /// let mut map = koel::HashMap::from([("one".to_string(), "eins".to_string())]);
@@ -107,10 +108,10 @@ impl<K, V, S: BuildHasher> HashMap<K, V, S> {
         self.take_found(self.digest(key), eq)
     }
 
-    /// Takes out the entries for which `condition` is true, by value, as the iterator comes to them; it may change the values
-    /// of those that stay: with the map to yourself. What the iterator has not come to when it is dropped stays. Who shares the
-    /// map has [`Pinned::retain`](crate::Pinned::retain). An entry whose key has another hash by now than when it was inserted
-    /// is not found, and stays.
+    /// Takes out the entries for which `condition` is true, by value, as the iterator reaches them: with exclusive access to
+    /// the map. `condition` may change the values of the entries that stay. Entries that the iterator has not reached when it
+    /// is dropped stay. For a shared map there is [`Pinned::retain`](crate::Pinned::retain). An entry whose key's hash differs
+    /// by now from the hash at its insertion is not found, and stays.
     ///
     /// ```
     /// let mut map: koel::HashMap<u32, u32> = (0..8).map(|n| (n, n * n)).collect();
@@ -126,7 +127,7 @@ impl<K, V, S: BuildHasher> HashMap<K, V, S> {
         ExtractIf::new(self, condition)
     }
 
-    /// Takes an entry out that is in the table; none, if its key's hash is another than when it was inserted.
+    /// Takes out an entry that is in the table; none, if its key's hash differs from the hash at its insertion.
     pub(super) fn extract_entry(&mut self, entry: EntryPointer) -> Option<(K, V)>
     where
         K: Hash,

@@ -1,4 +1,4 @@
-//! Walks over a [`HashMap`] that one has to himself: [W8].
+//! Walks over a [`HashMap`] with exclusive access to it: [W8].
 
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -11,7 +11,7 @@ use super::HashMap;
 use crate::engine::Walk;
 use crate::entries::{Entry, EntryPointer, Table};
 
-/// Iterator over a map's entries, the values to be changed in place: from [`HashMap::iter_mut`].
+/// Iterator over a map's entries, whose values may be changed in place: from [`HashMap::iter_mut`].
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct IterMut<'m, K, V> {
     table: &'m Table<K, V>,
@@ -21,14 +21,14 @@ pub struct IterMut<'m, K, V> {
     values: PhantomData<&'m mut V>,
 }
 
-// SAFETY: it is what a `&mut` of the map is, which may be sent if keys and values may; and the keys that it yields are shared
-// with nobody else.
+// SAFETY: it is equivalent to a `&mut` of the map, which may be sent if keys and values may; and the keys that it yields are
+// shared with nobody else.
 unsafe impl<K: Send, V: Send> Send for IterMut<'_, K, V> {}
 // SAFETY: a shared iterator gives access to nothing.
 unsafe impl<K: Sync, V: Sync> Sync for IterMut<'_, K, V> {}
 
 impl<'m, K, V> IterMut<'m, K, V> {
-    /// The table is of a map that is ours alone as long as `'m`.
+    /// The table belongs to a map that is ours alone as long as `'m`.
     pub(super) fn new(table: &'m Table<K, V>) -> Self {
         IterMut { left: table.directory.len(), table, walk: Walk::new(), values: PhantomData }
     }
@@ -41,7 +41,7 @@ impl<'m, K, V> Iterator for IterMut<'m, K, V> {
     fn next(&mut self) -> Option<Self::Item> {
         let entry = self.walk.next(|cursor, out| self.table.directory.snapshot(cursor, out))?;
         self.left -= 1;
-        // SAFETY: in the table, which is ours alone for `'m` [W8]; and as it stays as it is, no entry comes twice.
+        // SAFETY: in the table, which is ours alone for `'m` [W8]; and as the table stays as it is, no entry is yielded twice.
         let Entry { key, value, .. } = unsafe { Entry::<K, V>::deref_mut(entry) };
         Some((key, value))
     }
@@ -60,7 +60,7 @@ impl<K, V> fmt::Debug for IterMut<'_, K, V> {
     }
 }
 
-/// Iterator over a map's values, to be changed in place: from [`HashMap::values_mut`].
+/// Iterator over a map's values, which may be changed in place: from [`HashMap::values_mut`].
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct ValuesMut<'m, K, V>(pub(super) IterMut<'m, K, V>);
 
@@ -103,7 +103,7 @@ pub struct ExtractIf<'m, K, V, F, S = RandomState> {
     condition: F,
 }
 
-// SAFETY: it is what a `&mut` of the map is, with the condition.
+// SAFETY: it is equivalent to a `&mut` of the map, with the condition.
 unsafe impl<'m, K, V, F: Send, S> Send for ExtractIf<'m, K, V, F, S> where &'m mut HashMap<K, V, S>: Send {}
 // SAFETY: a shared iterator gives access to nothing.
 unsafe impl<'m, K, V, F: Sync, S> Sync for ExtractIf<'m, K, V, F, S> where &'m mut HashMap<K, V, S>: Sync {}
@@ -113,14 +113,14 @@ impl<'m, K, V, F, S> ExtractIf<'m, K, V, F, S> {
         ExtractIf { map, walk: Walk::new(), condition }
     }
 
-    /// How many may come: all that is left of the map, at the most.
+    /// The number of entries that may be yielded: at most all that are left of the map.
     pub(crate) fn bounds(&self) -> (usize, Option<usize>) {
         (0, Some(self.map.len()))
     }
 }
 
 impl<K: Hash, V, F, S: BuildHasher> ExtractIf<'_, K, V, F, S> {
-    /// The next entry that is to go: `is_wanted` asks the condition, whatever its form.
+    /// The next entry to be taken out: `is_wanted` asks the condition, whatever its form.
     pub(crate) fn next_if(
         &mut self,
         mut is_wanted: impl FnMut(&mut F, &K, &mut V) -> bool,
@@ -128,7 +128,8 @@ impl<K: Hash, V, F, S: BuildHasher> ExtractIf<'_, K, V, F, S> {
         loop {
             let directory = &self.map.table.directory;
             let entry = self.walk.next(|cursor, out| directory.snapshot(cursor, out))?;
-            // SAFETY: in the table, which is ours alone [W8]: nothing leaves it but here, and that is what the walk has passed.
+            // SAFETY: in the table, which is ours alone [W8]: entries leave it only here, and only those that the walk has
+            // passed.
             let Entry { key, value, .. } = unsafe { Entry::<K, V>::deref_mut(entry) };
             let taken =
                 if is_wanted(&mut self.condition, key, value) { self.map.extract_entry(entry) } else { None };

@@ -1,4 +1,4 @@
-//! [`HashMap`]: the whole map; what is done to its entries is on [`Pinned`](super::Pinned).
+//! [`HashMap`]: the whole map; the operations on its entries are on [`Pinned`](super::Pinned).
 
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -13,16 +13,16 @@ use crate::engine::{CapacityError, Shape, Stats};
 use crate::entries::Table;
 use crate::hash::Digest;
 
-/// A concurrent hash map whose entries are behind pointers: reads return references. All that is done to entries, `get`,
-/// `insert`, `iter`, `compute` and the rest, is on [`Pinned`], the view that [`HashMap::pin`] makes.
+/// A concurrent hash map whose entries are behind pointers: reads return references. All operations on its entries, `get`,
+/// `insert`, `iter`, `compute` and the rest, are on [`Pinned`], the view that [`HashMap::pin`] makes.
 ///
 /// Readers take no lock and never wait, not even for a writer that the system has suspended in the middle of moving an entry.
-/// They write no shared memory, but for a count when something moved under them and they have to read again. Writers lock one
-/// segment of some thousand slots. What a view returns lives as long as the view.
+/// They write no shared memory, except a count when an entry moved under them and they have to read again. Writers lock one
+/// segment of some thousand slots. References that a view returns live as long as the view.
 ///
-/// Look-ups are lock-free, not wait-free: one begins again only if a writer has ended a move meanwhile. Two things beside it
-/// may take a lock for a moment: a thread's first pin of any map, and the end of a pin for which a `flush` or much that was
-/// removed waits: it then frees what is due, destructors included.
+/// Look-ups are lock-free, not wait-free: a look-up begins again only if a writer has completed a move meanwhile. Apart from
+/// look-ups, two things may take a lock for a moment: a thread's first pin of any map, and the end of a pin on which a `flush`
+/// or many removed entries wait: it then frees what is due, running destructors as well.
 ///
 /// ```
 /// let map = koel::HashMap::new();
@@ -34,22 +34,22 @@ use crate::hash::Digest;
 ///
 /// # When to pick something else
 ///
-/// Keys and values that are small plain data are faster and smaller in an [`InlineMap`](crate::InlineMap). A map that
-/// one thread uses at a time is better off as a `std::collections::HashMap`. Values that are changed in place under
-/// a lock ask for a `dashmap`; here a change makes a new entry. A set is a [`HashSet`](crate::HashSet).
+/// Keys and values that are small plain data are faster and smaller in an [`InlineMap`](crate::InlineMap). A map that one
+/// thread uses at a time is better off as a `std::collections::HashMap`. For values that are changed in place under a lock, use
+/// a `dashmap`; here a change makes a new entry. For a set, use a [`HashSet`](crate::HashSet).
 ///
 /// # Coming from other maps
 ///
-/// There is no `map.get`: write `map.pin().get(&k)`, and `for (k, v) in &map.pin()`. (The compiler says no more than "no method
-/// named `get` found for struct `koel::HashMap`"; of `for (k, v) in &map` that the `&` could go, which would end the map; and
-/// of `map.iter()`, `map.values()` and `map.entry(k)` that there are `iter_mut`, `values_mut` and `take_entry`.) There is no
-/// `entry`, and [`get_mut`](HashMap::get_mut), [`iter_mut`](HashMap::iter_mut), [`take`](HashMap::take) and
-/// [`extract_if`](HashMap::extract_if) are for who has the map to himself. Where it is shared, [`update`](Pinned::update),
-/// [`update_or_insert_with`](Pinned::update_or_insert_with) and [`compute`](Pinned::compute) make a new entry out of the old
-/// one. They take an owned key, because the new entry needs one: it replaces the key that was stored. With `_ref` at the end
-/// they take a reference, and clone the key that was stored. What changes often is cheaper as an atomic, in place. That takes
-/// no lock: a change that meets the removal or replacement of its entry is lost with it, also where a closure of `remove_if` or
-/// `compute` has just looked at the value.
+/// There is no `map.get`: write `map.pin().get(&k)`, and `for (k, v) in &map.pin()`. (The compiler does not say so. For
+/// `map.get` it says "no method named `get` found for struct `koel::HashMap`"; for `for (k, v) in &map` it suggests that you
+/// remove the `&`, which would consume the map; for `map.iter()`, `map.values()` and `map.entry(k)` it suggests `iter_mut`,
+/// `values_mut` and `take_entry`.) There is no `entry`, and [`get_mut`](HashMap::get_mut), [`iter_mut`](HashMap::iter_mut),
+/// [`take`](HashMap::take) and [`extract_if`](HashMap::extract_if) require exclusive access to the map. On a shared map,
+/// [`update`](Pinned::update), [`update_or_insert_with`](Pinned::update_or_insert_with) and [`compute`](Pinned::compute) make a
+/// new entry out of the old one. They take an owned key, because the new entry needs one: it replaces the key that was stored.
+/// The variants with `_ref` at the end take a reference, and clone the key that was stored. A value that changes often is
+/// cheaper as an atomic that is changed in place. That takes no lock: a change that coincides with the removal or replacement
+/// of its entry is lost with the entry, even if a closure of `remove_if` or `compute` has just looked at the value.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,47 +66,47 @@ use crate::hash::Digest;
 ///
 /// # Memory
 ///
-/// Nine bytes a slot, and key and value for each entry; 2 KB for the map itself, wherever that lies. With [home
+/// Nine bytes for each slot, and key and value for each entry; 2 KB for the map itself, wherever it is stored. With [home
 /// cells](crate::Builder::home_cells): key and value and a quarter more for each entry that the map is made for, from the
-/// start. A map that has grown is between 44% and 88% full, up to 90% after `reserve`, if hashes are spread evenly; one that
-/// was made for its entries by [`HashMap::with_capacity`], or by `collect` from an iterator that knows how many they are, about
-/// 90%; a `clone` mostly as its original. The map cuts plain entries from chunks of memory of its own; chunks that have become
-/// free, and tables that were grown out of, are kept for further entries and growth until [`Pinned::shrink_to_fit`]; but where
-/// three quarters of the entries' memory, and a megabyte at least, were free for a second, as after a pin that was held for
-/// long, writers give it back, a little with every 31 entries that are freed. A map that was large gives little of it back so,
-/// as each segment keeps up to 31 pieces at hand, and most chunks have one of these: shrink it. Home cells are freed all
-/// together, when no entry is left in any. An entry that replaces another and finds no free cell at its home has other memory,
-/// so that once most entries have been replaced, many have.
+/// start. If hashes are spread evenly, a map that has grown is between 44% and 88% full, up to 90% after `reserve`; one that
+/// was made for its entries by [`HashMap::with_capacity`], or by `collect` from an iterator that knows how many they are, is
+/// about 90% full; a `clone` mostly as full as its original. The map cuts plain entries from chunks of memory of its own.
+/// Chunks that have become free, and tables that were outgrown, are kept for further entries and growth until
+/// [`Pinned::shrink_to_fit`]. But where three quarters of the entries' memory, and at least a megabyte, were free for a second,
+/// as after a pin that was held for long, writers give it back, a little with every 31 entries that are freed. A map that was
+/// large gives little of it back in this way, as each segment keeps up to 31 pieces at hand, and most chunks have one of these:
+/// shrink such a map. Home cells are freed all together, when no entry is left in any. An entry that replaces another and finds
+/// no free cell at its home gets other memory, so that once most entries have been replaced, many of them have such memory.
 ///
-/// Entries whose keys or values own memory (have a `Drop`, as a `String` does) have an allocation each, of eight bytes more:
-/// made right after that memory, it lies beside it, and a look-up that goes on to a key's text waits once, not twice. Where
-/// that memory was allocated long before, as a shared `Arc` may be, it gains little.
+/// Entries whose keys or values own memory (have a `Drop`, as a `String` does) have an allocation each, of eight bytes more. If
+/// an entry is made right after that memory was allocated, the two are adjacent, and a look-up that goes on to a key's text
+/// waits once, not twice. If that memory was allocated long before, as a shared `Arc` may be, there is little to gain.
 ///
 /// Where the allocator has no memory, `checked_insert` and its kin say so; see
 /// [when allocation fails](crate#when-allocation-fails).
 ///
 /// # When values are dropped
 ///
-/// A removed or replaced entry is dropped later, key and value: not before every pin that is older than the removal has ended,
-/// and then together with others, in batches. So those that were removed last wait until more are removed,
+/// A removed or replaced entry, key and value, is dropped later: not before every pin that is older than the removal has ended,
+/// and then together with others, in batches. So the entries that were removed last wait until more are removed,
 /// [`HashMap::flush`] is called, or the map is dropped. A pin that is held for long holds up all that is removed meanwhile:
-/// [`Stats::waiting`] counts it. Of what other threads have removed, a call or a pin that ends drops some hundred entries, and
-/// leaves the rest to others, however much it is, unless it flushes, was in the way of a flush, or was held while it removed
-/// much itself.
+/// [`Stats::waiting`] counts those entries. Of the entries that other threads have removed, a call or a pin that ends drops
+/// about a hundred and leaves the rest to others, however many there are, unless it flushes, held up a flush, or was held while
+/// it removed many entries itself.
 ///
-/// So the removal of a `Sender` or of a lock's guard does not close or unlock it. Call `flush` after it; or keep what must end
-/// at once, a lock, a file, a gigabyte, in a `Mutex<Option<_>>` or an `Arc`, and take it out of that yourself. With the map to
-/// yourself, [`take`](HashMap::take) hands it out at once.
+/// So the removal of a `Sender` or of a lock's guard does not close or unlock it. Call `flush` after the removal; or keep a
+/// resource that must be released at once (a lock, a file, a gigabyte) in a `Mutex<Option<_>>` or an `Arc`, and take it out of
+/// that yourself. With exclusive access to the map, [`take`](HashMap::take) hands the value out at once.
 ///
 /// The `Drop` of a key or value may run at the end of *any* call or pin of the map, look-ups included, on any thread that uses
 /// it. So it must not take a lock, or borrow a `RefCell`, that some thread holds while it uses the map: that thread would wait
-/// for itself for ever, or the panic would leave undone what the `Drop` is for. Nor may it rely on which thread it runs on. Who
-/// must lock sends what is left of the value over a channel, to who takes the lock.
+/// for itself forever, or a panic would keep the `Drop` from doing its work. Nor may it rely on which thread it runs on. A
+/// `Drop` that needs a lock should send the remains of the value over a channel to a thread that takes the lock.
 ///
 /// ```
 /// use std::sync::{Mutex, mpsc};
 ///
-/// /// Gives its number back to those that are free, but not by itself.
+/// /// Returns its number to the free numbers, but not by itself.
 /// struct Lease(u32, mpsc::Sender<u32>);
 ///
 /// impl Drop for Lease {
@@ -128,46 +128,46 @@ use crate::hash::Digest;
 /// assert_eq!(free.into_inner().unwrap(), [1, 2]);
 /// ```
 ///
-/// Without older pins, so many may wait:
+/// Without older pins, this many may wait:
 ///
-/// | entries of | how many may wait |
+/// | entries of | number that may wait |
 /// | --- | --- |
-/// | a map, or a [`Cache`](crate::Cache) where they own memory | some hundreds a thread; an eighth of the slots, if more |
-/// | a `Cache` where they own none | some hundreds a thread; a 64th of the slots, if more |
-/// | a `Cache` with a weigher | the same, but an eighth of the bound at most, a 128th a thread, and each thread's last call |
+/// | a map, or a [`Cache`](crate::Cache) whose entries own memory | some hundreds per thread; an eighth of the slots, if more |
+/// | a `Cache` whose entries own none | some hundreds per thread; a 64th of the slots, if more |
+/// | a `Cache` with a weigher | the same, but at most an eighth of the bound, a 128th per thread, and each thread's last call |
 ///
-/// The slots of tables that are kept for growth count as well; a bound below half a million counts as that. A batch is 32
-/// removals of one thread, and goes three or more batches later: the more, the faster the thread removes and the longer the
-/// machine takes to interrupt threads. The memory of entries that need no drop waits for some more removals in the same part
-/// of the map. What a thread has removed by thousands under another map's lock, by `clear`, say, and has not come back to, goes
-/// as others remove, one for each.
+/// The slots of tables that are kept for growth count as well; a bound below half a million counts as half a million. A batch
+/// is 32 removals of one thread. It is dropped three or more batches later: the later, the faster the thread removes and the
+/// longer the machine takes to interrupt threads. The memory of entries that need no drop waits for some more removals in the
+/// same part of the map. If a thread has removed thousands of entries under another map's lock, by `clear`, say, and has not
+/// come back to the map, they are dropped as others remove, one for each.
 ///
-/// Each call has a pin while it runs. Where more threads run than there are processors, the system stops some in the midst of
-/// a call, for milliseconds or longer, and what others remove meanwhile waits as well. Who writes to a cache with a weigher
-/// lets others go first when an eighth of the bound may not be dropped yet.
+/// Each call has a pin while it runs. Where more threads run than there are processors, the system stops some of them in the
+/// middle of a call, for milliseconds or longer, and entries that others remove meanwhile wait as well. A thread that writes to
+/// a cache with a weigher lets others go first when an eighth of the bound cannot be dropped yet.
 ///
 /// # Under a lock
 ///
-/// The closures of `compute`, `update`, `get_or_insert_with`, `remove_if` and their kin run while one segment is locked
-/// for writing; so may `Hash` and `Eq`, and, where an entry is changed by reference (`update_ref` and its kin), `Clone` and
-/// [`ToKey`](crate::ToKey) of its key. They may read this map and any other. If they write to the same map, walk over
-/// it or ask for its `stats`, they would wait for themselves: that panics instead (`get_or_insert`, `try_insert` and their kin,
-/// and a set's `insert`, only look where the key is there, and do not panic then); so does a `flush`, as it would run the
-/// destructors of other entries there. If they write to *another* map or walk over it, its locks are taken inside of this
-/// one's, and it is for you to keep to one order: a closure on map A that does so to B in one thread and a closure on B that
-/// does so to A in another wait for each other for ever. Such a write to B, under A's lock, may also drop what was removed from
-/// B before: so the destructors of B's values must not write to A. A write under the locks of sixteen maps panics.
+/// The closures of `compute`, `update`, `get_or_insert_with`, `remove_if` and their kin run while one segment is locked for
+/// writing. So may `Hash` and `Eq`, and, where an entry is changed by reference (`update_ref` and its kin), `Clone` and
+/// [`ToKey`](crate::ToKey) of its key. They may read this map and any other. If they wrote to the same map, walked over it or
+/// asked for its `stats`, they would wait for themselves: that panics instead. (`get_or_insert`, `try_insert` and their kin,
+/// and a set's `insert`, only look up a key that is present, and do not panic then.) A `flush` panics as well, because it would
+/// run the destructors of other entries there. If they write to *another* map or walk over it, its locks are taken while this
+/// one's is held, and you have to keep to one order: a closure on map A that does so to B in one thread and a closure on B that
+/// does so to A in another wait for each other forever. Such a write to B, under A's lock, may also drop entries that were
+/// removed from B before, so the destructors of B's values must not write to A. A write under the locks of sixteen maps panics.
 ///
-/// Nor should a closure wait for rayon, in `join` or in a parallel iterator of whatever: its threads run other tasks while they
-/// wait, and one that writes to the same map is under the closure's lock then, and panics.
+/// Nor should a closure wait for rayon, in `join` or in any parallel iterator: rayon's threads run other tasks while they wait,
+/// and a task that writes to the same map then runs under the closure's lock, and panics.
 ///
 /// # Panics in your code
 ///
-/// A panic in `Hash`, `Eq`, `Clone` or a closure leaves the map as it was before the operation; but what [`Pinned::retain`] has
-/// refused before is removed, and what [`Pinned::extend`] has inserted stays there. A panic in the `Drop`
-/// of an entry that was removed or replaced is reported by the panic hook and goes no further: such entries are
-/// dropped later, by whichever operation of whichever thread finds that nobody looks at them any more. Where the map itself is
-/// dropped, all entries are, and the first panic goes on afterwards.
+/// A panic in `Hash`, `Eq`, `Clone` or a closure leaves the map as it was before the operation, except that entries that
+/// [`Pinned::retain`] has refused before are removed, and entries that [`Pinned::extend`] has inserted stay. A panic in the
+/// `Drop` of an entry that was removed or replaced is reported by the panic hook and goes no further: such entries are dropped
+/// later, by whichever operation of whichever thread finds that nobody looks at them any more. When the map itself is dropped,
+/// all entries are dropped, and the first panic is resumed afterwards.
 ///
 /// # Source
 ///
@@ -184,7 +184,7 @@ impl<K: RefUnwindSafe, V: RefUnwindSafe, S: RefUnwindSafe> RefUnwindSafe for Has
 impl<K: RefUnwindSafe, V: RefUnwindSafe, S: UnwindSafe> UnwindSafe for HashMap<K, V, S> {}
 
 impl<K, V> HashMap<K, V> {
-    /// An empty map: one bucket, no entries.
+    /// Creates an empty map: one bucket, no entries.
     ///
     /// # Panics
     ///
@@ -201,7 +201,7 @@ impl<K, V> HashMap<K, V> {
         Self::with_capacity(0)
     }
 
-    /// A map that takes so many `entries` without growing, if their hashes spread evenly.
+    /// Creates a map that takes this many `entries` without growing, if their hashes spread evenly.
     ///
     /// # Panics
     ///
@@ -219,11 +219,11 @@ impl<K, V> HashMap<K, V> {
         Self::builder().capacity(entries).build()
     }
 
-    /// A map that takes so many `entries` without growing, if their hashes spread evenly.
+    /// Creates a map that takes this many `entries` without growing, if their hashes spread evenly.
     ///
     /// # Errors
     ///
-    /// If so many entries are beyond the limit, which the error names, or there is no memory for them.
+    /// If this many entries are beyond the limit, which the error names, or there is no memory for them.
     ///
     /// ```
     /// let error = koel::HashMap::<u64, u64>::try_with_capacity(usize::MAX).unwrap_err();
@@ -233,26 +233,27 @@ impl<K, V> HashMap<K, V> {
         Self::builder().capacity(entries).try_build()
     }
 
-    /// A builder, for options beyond the capacity.
+    /// Returns a builder, for options other than the capacity.
     pub fn builder() -> Builder<HashMapKind<K, V>, RandomState> {
         Builder::new(RandomState::new())
     }
 }
 
 impl<K, V, S> HashMap<K, V, S> {
-    /// An empty map with this hash function.
+    /// Creates an empty map with this hash function.
     ///
-    /// It should be keyed at random if others choose the map's keys. Different keys should have different hashes: of those that
-    /// share all 64 bits four to eight find a slot, and the others go to a list that is searched one by one. So where a `Hash`
-    /// leaves parts of the keys out, an operation takes as long as there are keys alike. How the bits are mixed matters less:
-    /// koel mixes them once more, so that even the identity on integers will do. Only hashes of `ahash` and of the standard
-    /// library's `RandomState` it takes as they are: keys that were shared out among maps by bits of these, as by `hash % 256`,
-    /// have those bits alike in each map, which then takes about twice the memory, or, where its capacity is fixed, is two to
-    /// four times as slow. Share them out by another hash.
+    /// The function should be keyed at random if others choose the map's keys. Different keys should have different hashes: of
+    /// the keys that share all 64 bits, four to eight find a slot, and the others go to a list that is searched one by one. So
+    /// where a `Hash` implementation leaves out parts of the keys, the time of an operation grows with the number of keys that
+    /// hash alike. How well the bits are mixed matters less: koel mixes them once more, so that even the identity on integers
+    /// will do. Only hashes of `ahash` and of the standard library's `RandomState` are taken as they are. If keys were
+    /// distributed among maps by some bits of these hashes, as by `hash % 256`, all keys of a map have those bits in common;
+    /// the map then takes about twice the memory, or, where its capacity is fixed, is two to four times as slow. Distribute
+    /// keys by another hash.
     ///
-    /// Maps with one hash function have their entries in one order, unless it is keyed anew for each, as `RandomState` is. So
-    /// the first part of a walk over one belongs into a few segments of the other: where the other's [capacity is
-    /// fixed](Builder::fixed_capacity) half of them end up in such lists.
+    /// Maps with the same hash function have their entries in the same order, unless the function is keyed anew for each map,
+    /// as `RandomState` is. So the entries of the first part of a walk over one map belong in a few segments of another: where
+    /// the other's [capacity is fixed](Builder::fixed_capacity), half of them end up in such lists.
     ///
     /// # Panics
     ///
@@ -261,7 +262,7 @@ impl<K, V, S> HashMap<K, V, S> {
     /// ```
     /// use std::hash::RandomState;
     ///
-    /// // The hash function is part of the type: the standard library's here.
+    /// // The hash function is part of the type: here it is the standard library's.
     /// let map: koel::HashMap<&str, u32, RandomState> = koel::HashMap::with_hasher(RandomState::new());
     /// map.pin().insert("key", 1);
     /// assert_eq!(map.pin().get("key"), Some(&1));
@@ -272,7 +273,7 @@ impl<K, V, S> HashMap<K, V, S> {
         Self::with_capacity_and_hasher(0, hasher)
     }
 
-    /// A map with room for `entries` and this hash function.
+    /// Creates a map with room for `entries` and this hash function.
     ///
     /// # Panics
     ///
@@ -283,7 +284,7 @@ impl<K, V, S> HashMap<K, V, S> {
         Builder::<HashMapKind<K, V>, S>::new(hasher).capacity(entries).build()
     }
 
-    /// A map with room for `entries` and this hash function.
+    /// Creates a map with room for `entries` and this hash function.
     ///
     /// # Errors
     ///
@@ -292,10 +293,10 @@ impl<K, V, S> HashMap<K, V, S> {
         Builder::<HashMapKind<K, V>, S>::new(hasher).capacity(entries).try_build()
     }
 
-    /// A view of the map for this thread, on which the operations are.
+    /// Returns a view of the map for this thread, which has the operations on entries.
     ///
-    /// While it lives, nothing that it has returned is freed. It costs some nanoseconds, once for as many operations
-    /// as you like; it is not `Send`: see [`HashMap::pin_owned`]. Let it go out of scope like a lock's guard.
+    /// While the view lives, nothing that it has returned is freed. It costs some nanoseconds, once for as many operations as
+    /// you like. It is not `Send`: see [`HashMap::pin_owned`]. Let it go out of scope like a lock's guard.
     ///
     /// ```
     /// let map = koel::HashMap::from([(1, "one"), (2, "two")]);
@@ -311,12 +312,12 @@ impl<K, V, S> HashMap<K, V, S> {
         Pinned::new(self, self.table.collector.enter())
     }
 
-    /// A view of the map that may move between threads, for instance with a future across an `.await`. It costs
-    /// some tens of nanoseconds more than [`HashMap::pin`], and writes to memory that threads share, so that many threads that
-    /// do nothing else get in each other's way: where nothing is held across an `.await`, take that.
+    /// Returns a view of the map that may move between threads, for instance with a future across an `.await`. It costs some
+    /// tens of nanoseconds more than [`HashMap::pin`], and writes to memory that threads share, so that many threads that do
+    /// nothing else slow each other down: where nothing is held across an `.await`, use [`HashMap::pin`].
     ///
-    /// The view borrows the map: a thread or task that outlives this function takes an `Arc` of the map along and pins
-    /// there.
+    /// The view borrows the map: a thread or task that outlives this function takes an `Arc` of the map with it and makes the
+    /// pin there.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -340,41 +341,43 @@ impl<K, V, S> HashMap<K, V, S> {
         Pinned::new(self, self.table.collector.enter_owned())
     }
 
-    /// How many entries there are: exact while nobody writes or resizes the map, and never fewer than are there
-    /// throughout. Those that a split moves meanwhile, half a segment's, may count twice. Looks at every segment.
+    /// Returns the number of entries: exact while nobody writes to or resizes the map, and never less than the number of
+    /// entries that are present throughout. Entries that a split moves meanwhile (half a segment's) may be counted twice. Looks
+    /// at every segment.
     pub fn len(&self) -> usize {
         self.pin().len()
     }
 
-    /// Whether there are no entries: never, if there is one throughout. Looks at segments up to the first that has some.
+    /// Returns whether there are no entries: never `true` if an entry is present throughout. Looks at segments up to the first
+    /// that has entries.
     pub fn is_empty(&self) -> bool {
         self.pin().is_empty()
     }
 
-    /// How many slots there are: more than entries fit, but for those in [the overflow](crate::Stats::overflow). Some 7/8 of
-    /// them are filled before a map grows that has grown by itself, and some 94% of one that was made for its entries, or has
-    /// a fixed capacity. [`reserve`](HashMap::reserve) makes room for so many more entries, and
-    /// [`checked_insert`](Pinned::checked_insert) says whether there is room for one.
+    /// Returns the number of slots, which is more than the number of entries that fit, except those in [the
+    /// overflow](crate::Stats::overflow). A map that has grown by itself fills about 7/8 of its slots before it grows again;
+    /// one that was made for its entries, or has a fixed capacity, about 94%. [`reserve`](HashMap::reserve) makes room for a
+    /// number of further entries, and [`checked_insert`](Pinned::checked_insert) says whether there is room for one.
     pub fn capacity(&self) -> usize {
         self.pin().capacity()
     }
 
-    /// Entries by slots: 0 to 1, and more where many are in [the overflow](crate::Stats::overflow).
+    /// Returns the ratio of entries to slots: 0 to 1, and more where many are in [the overflow](crate::Stats::overflow).
     pub fn load_factor(&self) -> f64 {
         self.pin().load_factor()
     }
 
-    /// Bytes that the map has from the allocator: tables, those kept for further growth included, and entries; but not
-    /// what keys and values own elsewhere.
+    /// Returns the number of bytes that the map has from the allocator: tables, including those kept for further growth, and
+    /// entries; but not memory that keys and values own elsewhere.
     ///
-    /// Plain entries are cut from chunks, which are counted whole: with what is free in them, and with what is removed and
-    /// not yet freed. Entries that own memory, or have more than 512 bytes, have an allocation each, and count as long as they
-    /// are in the map; what the allocator adds to each does not.
+    /// Plain entries are cut from chunks, which are counted whole, including free memory in them and entries that were removed
+    /// and not yet freed. Entries that own memory, or have more than 512 bytes, have an allocation each, and count as long as
+    /// they are in the map; the allocator's overhead for each does not count.
     ///
-    /// Not counted are the reclaimer's lists, some 3 KB for each of up to eight threads that remove, more while more waits; 256
-    /// bytes for each owned pin of as many as there have been at a time, but of some sixteen at most; entries with an
-    /// allocation each that were removed and wait; nor what each thread has once for all maps: 128 bytes, and 256 more if it
-    /// has more than six pins at a time.
+    /// Not counted are: the reclaimer's lists, about 3 KB for each of up to eight threads that remove, more while more entries
+    /// wait; 256 bytes for each owned pin, for as many as there have been at a time, but at most about sixteen; entries with an
+    /// allocation each that were removed and wait; and memory that each thread has once for all maps: 128 bytes, and 256 more
+    /// if it has more than six pins at a time.
     ///
     /// ```
     /// let small = koel::HashMap::<u64, u64>::with_capacity(1_000);
@@ -385,7 +388,7 @@ impl<K, V, S> HashMap<K, V, S> {
         self.table.memory_usage()
     }
 
-    /// What the map can tell of its inner workings. Locks one segment after the other.
+    /// Returns statistics about the map's inner workings. Locks one segment after the other.
     ///
     /// # Panics
     ///
@@ -402,7 +405,7 @@ impl<K, V, S> HashMap<K, V, S> {
         self.pin().stats()
     }
 
-    /// The hash function.
+    /// Returns the hash function.
     pub fn hasher(&self) -> &S {
         &self.hasher
     }
@@ -424,8 +427,8 @@ impl<K, V, S> HashMap<K, V, S> {
         self.pin().clear();
     }
 
-    /// Drops all that was removed and replaced, as far as no older pin lives: see [`Pinned::flush`], and
-    /// [when values are dropped](HashMap#when-values-are-dropped) without it.
+    /// Drops all removed and replaced entries, as far as no older pin lives: see [`Pinned::flush`], and [when values are
+    /// dropped](HashMap#when-values-are-dropped) without it.
     ///
     /// # Panics
     ///
@@ -447,7 +450,7 @@ impl<K, V, S> HashMap<K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
-    /// Makes room for `additional` more entries, as [`Pinned::reserve`].
+    /// Makes room for `additional` more entries, as [`Pinned::reserve`] does.
     ///
     /// # Panics
     ///
@@ -464,7 +467,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
         self.pin().reserve(additional);
     }
 
-    /// [`HashMap::reserve`], or an error if there is no room to be had, as [`Pinned::try_reserve`].
+    /// As [`HashMap::reserve`], but returns an error if there is no room to be had, as [`Pinned::try_reserve`] does.
     ///
     /// # Errors
     ///
@@ -484,8 +487,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
         self.pin().try_reserve(additional)
     }
 
-    /// Inserts all pairs, as [`Pinned::extend`]. With the map to yourself, `Extend::extend(&mut map, pairs)` takes no
-    /// locks, and makes an empty map anew for as many pairs as the iterator promises.
+    /// Inserts all pairs, as [`Pinned::extend`] does. With exclusive access to the map, `Extend::extend(&mut map, pairs)` takes
+    /// no locks, and rebuilds an empty map for as many pairs as the iterator promises.
     ///
     /// # Panics
     ///
@@ -501,7 +504,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
         self.pin().extend(pairs);
     }
 
-    /// Keeps the entries for which `keep` holds and removes the others, as [`Pinned::retain`].
+    /// Keeps the entries for which `keep` holds and removes the others, as [`Pinned::retain`] does.
     ///
     /// # Panics
     ///
@@ -516,7 +519,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
         self.pin().retain(keep);
     }
 
-    /// Gives back memory, as [`Pinned::shrink_to_fit`].
+    /// Gives back memory, as [`Pinned::shrink_to_fit`] does.
     ///
     /// # Panics
     ///
@@ -537,7 +540,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> HashMap<K, V, S> {
 }
 
 impl<K, V, S: BuildHasher> HashMap<K, V, S> {
-    /// Where a key belongs.
+    /// The place at which a key belongs.
     #[inline]
     pub(super) fn digest<Q: ?Sized + Hash>(&self, key: &Q) -> Digest {
         Digest::of(key, &self.hasher)
@@ -566,8 +569,8 @@ impl<K: fmt::Debug, V: fmt::Debug, S> fmt::Debug for HashMap<K, V, S> {
     }
 }
 
-/// Equal if they have the same keys with equal values; both should be quiet. Walks over the first: panics in a closure that
-/// runs under its lock.
+/// Maps are equal if they have the same keys with equal values; nobody should be writing to either meanwhile. Walks over the
+/// first: panics in a closure that runs under its lock.
 impl<K: Hash + Eq, V: PartialEq, S: BuildHasher> PartialEq for HashMap<K, V, S> {
     fn eq(&self, other: &Self) -> bool {
         let (mine, theirs) = (self.pin(), other.pin());
@@ -577,8 +580,9 @@ impl<K: Hash + Eq, V: PartialEq, S: BuildHasher> PartialEq for HashMap<K, V, S> 
 
 impl<K: Hash + Eq, V: Eq, S: BuildHasher> Eq for HashMap<K, V, S> {}
 
-/// A map made for as many pairs as the iterator promises: for more than it needs, if many are of the same keys; collected once
-/// more from it, they take less. Of equal keys the last stays, with its value. Panics if there is no memory for them.
+/// Collects pairs into a map made for as many as the iterator promises. If many of them have the same keys, that is more than
+/// the map needs; a map that is collected from it once more takes less memory. Of equal keys the last stays, with its value.
+/// Panics if there is no memory for them.
 impl<K: Hash + Eq, V, S: BuildHasher + Default> FromIterator<(K, V)> for HashMap<K, V, S> {
     #[track_caller]
     fn from_iter<I: IntoIterator<Item = (K, V)>>(iter: I) -> Self {
@@ -588,8 +592,8 @@ impl<K: Hash + Eq, V, S: BuildHasher + Default> FromIterator<(K, V)> for HashMap
     }
 }
 
-/// Without locks, as nobody else uses the map. Panics, and treats an iterator that panics, as [`Pinned::extend`]. An empty map
-/// that grows is made anew for as many pairs as the iterator promises, if it has less room.
+/// Takes no locks, as nobody else uses the map. Panics, and treats an iterator that panics, as [`Pinned::extend`] does. An
+/// empty map that grows is rebuilt for as many pairs as the iterator promises, if it has less room.
 ///
 /// ```
 /// let mut map: koel::HashMap<u64, u64> = koel::HashMap::new();
@@ -610,7 +614,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Extend<(K, V)> for &HashMap<K, V, S> {
     }
 }
 
-/// Copies; otherwise as that of pairs. Of another map: `Extend::extend(&mut map, &other.pin())`.
+/// Copies the pairs; otherwise as the implementation for owned pairs. From another map: `Extend::extend(&mut map,
+/// &other.pin())`.
 ///
 /// ```
 /// let mut map = koel::HashMap::from([(1, "one")]);

@@ -1,5 +1,6 @@
-//! [`InlineMap`], the writes that hand back what has no room. Those of the same names without `checked_` are made of them, and
-//! panic then: always inlined, or a result as large as key and value would come to them through memory.
+//! [`InlineMap`], the writes that hand back a pair that has no room. The methods of the same names without `checked_` call
+//! them, and panic in that case. They are always inlined: otherwise a result as large as key and value would be passed through
+//! memory.
 
 use core::convert::Infallible;
 use core::hash::{BuildHasher, Hash};
@@ -11,12 +12,12 @@ use crate::hash::Digest;
 use crate::outcome::{Compute, NOTHING_TO_REMOVE, Occupied, Operation};
 
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
-    /// Inserts a value and returns the one that the key had, or hands key and value back if there is no room.
+    /// Inserts a value and returns the previous value of the key, or hands key and value back if there is no room.
     ///
     /// # Errors
     ///
-    /// [`Full`] if the key is absent and the map has a fixed capacity and is full, or cannot grow for lack of memory.
-    /// The map is as it was. A map of fixed capacity to which several threads write may say so a few entries early.
+    /// [`Full`] if the key is absent and the map has a fixed capacity and is full, or cannot grow for lack of memory. The map
+    /// is as it was. A map of fixed capacity to which several threads write may report this a few entries early.
     ///
     /// # Panics
     ///
@@ -32,7 +33,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         self.checked_insert_of(self.digest(&key), key, value)
     }
 
-    /// [`InlineMap::checked_insert`] of a key with this digest.
+    /// [`InlineMap::checked_insert`] for a key with this digest.
     #[inline(always)]
     pub(super) fn checked_insert_of(
         &self,
@@ -47,13 +48,14 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         self.add_at(spot, key, value).map(|_| None)
     }
 
-    /// Inserts a value unless the key is there, as [`InlineMap::try_insert`], or hands key and value back if there is no room.
+    /// Inserts a value unless the key is present, as [`InlineMap::try_insert`] does, or hands key and value back if there is no
+    /// room.
     ///
-    /// What is there is `Ok`, too: `Ok(Err(occupied))`, so that `?` hands on that there is no room.
+    /// A key that is present is `Ok`, too: `Ok(Err(occupied))`, so that `?` passes on only the lack of room.
     ///
     /// # Errors
     ///
-    /// [`Full`], as [`InlineMap::checked_insert`]. A key that is there needs no room.
+    /// [`Full`], as [`InlineMap::checked_insert`]. A key that is present needs no room.
     ///
     /// # Panics
     ///
@@ -75,18 +77,18 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         })
     }
 
-    /// The value of a key, after inserting what `make` returns if it was absent, as [`InlineMap::get_or_insert_with`]; or the
-    /// key and what `make` has returned, if there is no room for them.
+    /// Returns the value of a key, after inserting the result of `make` if the key was absent, as
+    /// [`InlineMap::get_or_insert_with`] does; or hands back the key and the result of `make`, if there is no room for them.
     ///
-    /// `make` runs at most once, under the writer lock of the key's segment; whether there is room is found out after it.
+    /// `make` runs at most once, under the writer lock of the key's segment; only afterwards is it known whether there is room.
     ///
     /// # Errors
     ///
-    /// [`Full`], as [`InlineMap::checked_insert`]. A key that is there needs no room.
+    /// [`Full`], as [`InlineMap::checked_insert`]. A key that is present needs no room.
     ///
     /// # Panics
     ///
-    /// If `make` panics or writes to the same map, which then is as it was; and in a closure that runs under this map's lock.
+    /// If `make` panics or writes to the same map, which is then as it was; and in a closure that runs under this map's lock.
     ///
     /// ```
     /// let map = koel::InlineMap::builder().fixed_capacity(2).build();
@@ -99,7 +101,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         self.find_or_add(key, make).map(|(value, _)| value)
     }
 
-    /// The value of a key, after inserting what `make` returns if it was absent, and whether it was.
+    /// Returns the value of a key, after inserting the result of `make` if the key was absent, and whether it was.
     #[inline(always)]
     pub(super) fn find_or_add(&self, key: K, make: impl FnOnce() -> V) -> Checked<(V, bool), K, V> {
         let Ok(value) = self.try_find_or_add(key, || Ok::<V, Infallible>(make()))?;
@@ -127,16 +129,16 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         }
     }
 
-    /// Replaces the value of a key by what `update` makes of it, or inserts `value`, as [`InlineMap::update_or_insert`]: the
-    /// new value; or key and `value`, if there is no room for them.
+    /// Replaces the value of a key by the result of `update`, or inserts `value`, as [`InlineMap::update_or_insert`] does, and
+    /// returns the new value; or hands back key and `value`, if there is no room for them.
     ///
     /// # Errors
     ///
-    /// [`Full`], as [`InlineMap::checked_insert`]. A key that is there needs no room.
+    /// [`Full`], as [`InlineMap::checked_insert`]. A key that is present needs no room.
     ///
     /// # Panics
     ///
-    /// If `update` panics or writes to the same map, which then is as it was; and in a closure that runs under this map's lock.
+    /// If `update` panics or writes to the same map, which is then as it was; and in a closure that runs under this map's lock.
     ///
     /// ```
     /// let map = koel::InlineMap::builder().fixed_capacity(2).build();
@@ -155,23 +157,23 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         self.checked_update_or_insert_with(key, update, || value)
     }
 
-    /// The same, of a value that `make` returns, as [`InlineMap::update_or_insert_with`]: one of the two runs, once, under the
-    /// writer lock of the key's segment; whether there is room is found out after it.
+    /// The same, with a value that `make` returns, as [`InlineMap::update_or_insert_with`] does: one of the two runs, once,
+    /// under the writer lock of the key's segment; only afterwards is it known whether there is room.
     ///
     /// # Errors
     ///
-    /// As [`InlineMap::checked_update_or_insert`], with what `make` has returned.
+    /// As [`InlineMap::checked_update_or_insert`], with the result of `make`.
     ///
     /// # Panics
     ///
-    /// If `update` or `make` panics or writes to the same map, which then is as it was; and in a closure that runs under this
+    /// If `update` or `make` panics or writes to the same map, which is then as it was; and in a closure that runs under this
     /// map's lock.
     ///
     /// ```
     /// let map: koel::InlineMap<u32, u32> = koel::InlineMap::builder().fixed_capacity(2).build();
     /// let note = |n: u32| map.checked_update_or_insert_with(n, |old| old + 1, || 10 * n);
     /// let full = (0..9).find_map(|n| note(n).err()).unwrap();
-    /// assert_eq!(full.value, 10 * full.key); // what was made comes back
+    /// assert_eq!(full.value, 10 * full.key); // the value that was made comes back
     /// assert_eq!(note(0), Ok(1));
     /// ```
     #[inline(always)]
@@ -192,18 +194,18 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         }
     }
 
-    /// Inserts, replaces or removes, as `f` decides upon seeing the value, if there is one, as [`InlineMap::compute`]; or hands
-    /// back the key, and the value that `f` wanted to insert, if there is no room.
+    /// Inserts, replaces or removes an entry, as `f` decides when it sees the present value, if there is one, as
+    /// [`InlineMap::compute`] does; or hands back the key, and the value that `f` wanted to insert, if there is no room.
     ///
-    /// `f` runs exactly once, under the writer lock of the key's segment; whether there is room is found out after it.
+    /// `f` runs exactly once, under the writer lock of the key's segment; only afterwards is it known whether there is room.
     ///
     /// # Errors
     ///
-    /// [`Full`], as [`InlineMap::checked_insert`]. A key that is there needs no room.
+    /// [`Full`], as [`InlineMap::checked_insert`]. A key that is present needs no room.
     ///
     /// # Panics
     ///
-    /// If `f` panics or writes to the same map, or asks to remove an absent key: the map then is as it was. And in a closure
+    /// If `f` panics or writes to the same map, or asks to remove an absent key: the map is then as it was. And in a closure
     /// that runs under this map's lock.
     ///
     /// ```
@@ -243,7 +245,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
                 Ok(Compute::Removed(key, value))
             }
             (Operation::Remove, None) => {
-                // A panic hook is the user's: not under the lock.
+                // A panic hook is user code: not under the lock.
                 drop(spot);
                 panic!("{NOTHING_TO_REMOVE}")
             }

@@ -1,4 +1,4 @@
-//! Walks over an [`InlineMap`](super::InlineMap): a segment is copied under its lock, and yielded without.
+//! Walks over an [`InlineMap`](super::InlineMap): a segment is copied under its lock, and yielded without it.
 
 use core::fmt;
 use core::iter::FusedIterator;
@@ -21,7 +21,7 @@ impl<'m, K: Pod, V: Pod> InlineIter<'m, K, V> {
     }
 }
 
-/// Goes on from the same place; copies what is left of one segment.
+/// Continues from the same place; copies the rest of one segment.
 impl<K: Pod, V: Pod> Clone for InlineIter<'_, K, V> {
     fn clone(&self) -> Self {
         InlineIter { slots: self.slots, walk: self.walk.clone() }
@@ -36,7 +36,7 @@ impl<K: Pod, V: Pod> Iterator for InlineIter<'_, K, V> {
         self.walk.next(|cursor, out| self.slots.snapshot(cursor, out))
     }
 
-    /// What is left of the segment that it is at, and maybe more.
+    /// The number of entries left of the current segment, and maybe more.
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.walk.items.len(), None)
     }
@@ -128,7 +128,7 @@ impl<K: Pod, V: Pod> Iterator for InlineDrain<'_, K, V> {
 
 impl<K: Pod, V: Pod> Drop for InlineDrain<'_, K, V> {
     fn drop(&mut self) {
-        // In a closure under this map's lock, or too many others', this panics; but not in an unwinding, which may be that of
+        // In a closure under this map's lock, or too many others', this panics; but not during unwinding, which may be that of
         // this panic.
         if !(std::thread::panicking() && self.0.slots.may_not_write()) {
             self.for_each(drop);

@@ -18,9 +18,9 @@ pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
 
 /// A concurrent hash map for small plain data, held in the slots themselves: reads return copies.
 ///
-/// No allocation and no reclamation for an entry, no pin, no pointer to follow. Readers take no lock, write no shared
+/// There is no allocation and no reclamation for an entry, no pin, no pointer to follow. Readers take no lock, write no shared
 /// memory and never wait, not even for a writer that the system has suspended in the middle of a write; but a reader that
-/// notices a change under it reads again, and counts that.
+/// notices that an entry changed while it was reading reads again, and counts that.
 ///
 /// ```
 /// let map = koel::InlineMap::new();
@@ -31,11 +31,11 @@ pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
 ///
 /// # When to pick something else
 ///
-/// Keys and values must be [`Pod`], bytes of which any are valid: integers, floats, arrays of them of any length, and structs
-/// that derive it. Not `bool`, `char`, enums and tuples, and not structs with padding, references or boxes. Anything that
-/// owns memory, and anything much larger than a cache line, belongs into a [`HashMap`](crate::HashMap).
+/// Keys and values must be [`Pod`], types for which all bit patterns are valid: integers, floats, arrays of them of any length,
+/// and structs that derive it. Not `bool`, `char`, enums and tuples, and not structs with padding, references or boxes.
+/// Anything that owns memory, and anything much larger than a cache line, belongs in a [`HashMap`](crate::HashMap).
 ///
-/// To derive it, depend on `bytemuck` with its feature `derive`; the compiler says if there is padding:
+/// To derive it, depend on `bytemuck` with its feature `derive`; the compiler reports padding:
 ///
 /// ```
 /// use bytemuck::{Pod, Zeroable};
@@ -56,23 +56,24 @@ pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
 ///
 /// # Memory
 ///
-/// A slot is key and value, rounded up to a multiple of eight bytes, and one byte of tag; a map that has grown is between 44%
+/// A slot is key and value, rounded up to a multiple of eight bytes, and one byte of tag. A map that has grown is between 44%
 /// and 88% full, up to 90% after `reserve`; one that was made for its entries by [`InlineMap::with_capacity`], or by `collect`
-/// from an iterator that knows how many they are, about 90%; a `clone` mostly as its original. Tables that were grown out of
-/// are used again for further growth, or freed with the map. A value that lies in one 8-byte word of its slot is replaced by a
-/// single store; where it takes more words, the slot is copied first, for readers that come meanwhile.
+/// from an iterator that knows how many they are, is about 90% full; a `clone` mostly as full as its original. Tables that were
+/// outgrown are used again for further growth, or freed with the map. A value that is within one 8-byte word of its slot is
+/// replaced by a single store; a value that spans more words is replaced after the slot has been copied, for readers that come
+/// meanwhile.
 ///
 /// # Under a lock
 ///
-/// The closures of `compute`, `update`, `get_or_insert_with`, `remove_if` and their kin run while one segment is locked
-/// for writing; so may `Hash` and `Eq`. Under the lock of one map they may read any, panic if they write to the same or
-/// walk over it, and can deadlock if they write to others, or walk over them, in no common order: as told of
+/// The closures of `compute`, `update`, `get_or_insert_with`, `remove_if` and their kin run while one segment is locked for
+/// writing. So may `Hash` and `Eq`. Under the lock of one map they may read any map. They panic if they write to the same map
+/// or walk over it, and can deadlock if they write to other maps, or walk over them, in no common order: see
 /// [`HashMap`](crate::HashMap#under-a-lock).
 ///
 /// # Panics in your code
 ///
-/// A panic in `Hash`, `Eq` or a closure leaves the map as it was before the operation; but what [`InlineMap::retain`] has
-/// refused before is removed, and what [`InlineMap::extend`] has inserted stays there.
+/// A panic in `Hash`, `Eq` or a closure leaves the map as it was before the operation, except that entries that
+/// [`InlineMap::retain`] has refused before are removed, and entries that [`InlineMap::extend`] has inserted stay.
 pub struct InlineMap<K: Pod, V: Pod, S = RandomState> {
     pub(super) slots: Slots<K, V>,
     pub(super) hasher: S,
@@ -82,7 +83,7 @@ pub struct InlineMap<K: Pod, V: Pod, S = RandomState> {
 
 // SAFETY: the copies go with the map.
 unsafe impl<K: Pod + Send, V: Pod + Send, S: Send> Send for InlineMap<K, V, S> {}
-// SAFETY: through a shared map, copies are put in by one thread and taken by another, and keys compared by both.
+// SAFETY: through a shared map, copies are put in by one thread and taken out by another, and keys compared by both.
 unsafe impl<K: Pod + Send + Sync, V: Pod + Send + Sync, S: Sync> Sync for InlineMap<K, V, S> {}
 
 /// A panic in user code leaves the map whole.
@@ -91,7 +92,7 @@ impl<K: Pod + RefUnwindSafe, V: Pod + RefUnwindSafe, S: RefUnwindSafe> RefUnwind
 impl<K: Pod + RefUnwindSafe, V: Pod + RefUnwindSafe, S: UnwindSafe> UnwindSafe for InlineMap<K, V, S> {}
 
 impl<K: Pod, V: Pod> InlineMap<K, V> {
-    /// An empty map: one bucket.
+    /// Creates an empty map: one bucket.
     ///
     /// # Panics
     ///
@@ -108,7 +109,7 @@ impl<K: Pod, V: Pod> InlineMap<K, V> {
         Self::with_capacity(0)
     }
 
-    /// A map that takes so many `entries` without growing, if their hashes spread evenly.
+    /// Creates a map that takes this many `entries` without growing, if their hashes spread evenly.
     ///
     /// # Panics
     ///
@@ -126,11 +127,11 @@ impl<K: Pod, V: Pod> InlineMap<K, V> {
         Self::builder().capacity(entries).build()
     }
 
-    /// A map that takes so many `entries` without growing, if their hashes spread evenly.
+    /// Creates a map that takes this many `entries` without growing, if their hashes spread evenly.
     ///
     /// # Errors
     ///
-    /// If so many entries are beyond the limit, which the error names, or there is no memory for them.
+    /// If this many entries are beyond the limit, which the error names, or there is no memory for them.
     ///
     /// ```
     /// let error = koel::InlineMap::<u64, u64>::try_with_capacity(usize::MAX).unwrap_err();
@@ -141,14 +142,14 @@ impl<K: Pod, V: Pod> InlineMap<K, V> {
         Self::builder().capacity(entries).try_build()
     }
 
-    /// A builder, for options beyond the capacity.
+    /// Returns a builder, for options other than the capacity.
     pub fn builder() -> Builder<InlineMapKind<K, V>, RandomState> {
         Builder::new(RandomState::new())
     }
 }
 
 impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
-    /// An empty map with this hash function. What it should be like is told at
+    /// Creates an empty map with this hash function. What is required of it is described at
     /// [`HashMap::with_hasher`](crate::HashMap::with_hasher).
     ///
     /// # Panics
@@ -158,7 +159,7 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
     /// ```
     /// use std::hash::RandomState;
     ///
-    /// // The hash function is part of the type: the standard library's here.
+    /// // The hash function is part of the type: here it is the standard library's.
     /// let map: koel::InlineMap<u64, u64, RandomState> = koel::InlineMap::with_hasher(RandomState::new());
     /// map.insert(1, 10);
     /// assert_eq!(map.get(&1), Some(10));
@@ -169,7 +170,7 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
         Self::with_capacity_and_hasher(0, hasher)
     }
 
-    /// A map with room for `entries` and this hash function.
+    /// Creates a map with room for `entries` and this hash function.
     ///
     /// # Panics
     ///
@@ -180,7 +181,7 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
         Builder::<InlineMapKind<K, V>, S>::new(hasher).capacity(entries).build()
     }
 
-    /// A map with room for `entries` and this hash function.
+    /// Creates a map with room for `entries` and this hash function.
     ///
     /// # Errors
     ///
@@ -189,37 +190,39 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
         Builder::<InlineMapKind<K, V>, S>::new(hasher).capacity(entries).try_build()
     }
 
-    /// How many entries there are: exact while nobody writes or resizes the map, and never fewer than are there
-    /// throughout. Those that a split moves meanwhile, half a segment's, may count twice. Looks at every segment.
+    /// Returns the number of entries: exact while nobody writes to or resizes the map, and never less than the number of
+    /// entries that are present throughout. Entries that a split moves meanwhile (half a segment's) may be counted twice. Looks
+    /// at every segment.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether there are no entries: never, if there is one throughout. Looks at segments up to the first that has some.
+    /// Returns whether there are no entries: never `true` if an entry is present throughout. Looks at segments up to the first
+    /// that has entries.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// How many slots there are: more than entries fit, but for those in [the overflow](crate::Stats::overflow). Some 7/8 of
-    /// them are filled before a map grows that has grown by itself, and some 94% of one that was made for its entries, or has
-    /// a fixed capacity. [`reserve`](InlineMap::reserve) makes room for so many more entries, and
-    /// [`checked_insert`](InlineMap::checked_insert) says whether there is room for one.
+    /// Returns the number of slots, which is more than the number of entries that fit, except those in [the
+    /// overflow](crate::Stats::overflow). A map that has grown by itself fills about 7/8 of its slots before it grows again;
+    /// one that was made for its entries, or has a fixed capacity, about 94%. [`reserve`](InlineMap::reserve) makes room for a
+    /// number of further entries, and [`checked_insert`](InlineMap::checked_insert) says whether there is room for one.
     pub fn capacity(&self) -> usize {
         self.slots.slots()
     }
 
-    /// Entries by slots: 0 to 1, and more where many are in [the overflow](crate::Stats::overflow).
+    /// Returns the ratio of entries to slots: 0 to 1, and more where many are in [the overflow](crate::Stats::overflow).
     pub fn load_factor(&self) -> f64 {
         self.len() as f64 / self.capacity() as f64
     }
 
-    /// Bytes that the map has from the allocator: all tables, counted whole, those that are kept for further growth
-    /// included.
+    /// Returns the number of bytes that the map has from the allocator: all tables, counted whole, including those that are
+    /// kept for further growth.
     pub fn memory_usage(&self) -> usize {
         self.slots.memory_usage()
     }
 
-    /// What the map can tell of its inner workings. Locks one segment after the other.
+    /// Returns statistics about the map's inner workings. Locks one segment after the other.
     ///
     /// # Panics
     ///
@@ -235,7 +238,7 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
         self.slots.stats()
     }
 
-    /// The hash function.
+    /// Returns the hash function.
     pub fn hasher(&self) -> &S {
         &self.hasher
     }
@@ -260,7 +263,7 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
         InlineIter::new(&self.slots)
     }
 
-    /// Walks over all keys, as [`InlineMap::iter`].
+    /// Walks over all keys, as [`InlineMap::iter`] does.
     ///
     /// # Panics
     ///
@@ -274,7 +277,7 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
         InlineKeys(self.iter())
     }
 
-    /// Walks over all values, as [`InlineMap::iter`].
+    /// Walks over all values, as [`InlineMap::iter`] does.
     ///
     /// # Panics
     ///
@@ -293,12 +296,12 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
         InlineMap { slots, hasher, entries: PhantomData }
     }
 
-    /// Removes all entries, and walks over those removed. A segment is emptied when the walk reaches it, or when the
+    /// Removes all entries, and walks over the removed ones. A segment is emptied when the walk reaches it, or when the
     /// iterator is dropped.
     ///
     /// # Panics
     ///
-    /// In a closure that runs under this map's lock, also when the iterator is dropped there, unless that is in an unwinding:
+    /// In a closure that runs under this map's lock, also when the iterator is dropped there, unless the thread is unwinding:
     /// then the entries stay. See [the type](InlineMap#under-a-lock).
     ///
     /// ```
@@ -322,7 +325,7 @@ impl<K: Pod, V: Pod, S> InlineMap<K, V, S> {
     /// assert!(map.is_empty());
     /// ```
     pub fn clear(&self) {
-        // Not as a drain, which copies a segment first.
+        // Not by a drain, which copies a segment first.
         self.slots.each_segment(|mut writing| {
             if writing.locked.len() > 0 {
                 writing.locked.clear();
@@ -337,7 +340,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         Digest::of(key, &self.hasher)
     }
 
-    /// The value of a key. Two tag words and one slot are read; nothing is written.
+    /// Returns the value of a key. Two tag words and one slot are read; nothing is written.
     ///
     /// ```
     /// let map = koel::InlineMap::from([(3_u8, 9_u8)]);
@@ -350,7 +353,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         self.get_key_value(key).map(|(_, value)| value)
     }
 
-    /// The key, as it is in the map, and its value.
+    /// Returns the key, as it is in the map, and its value.
     ///
     /// ```
     /// let map = koel::InlineMap::from([(3_u8, 9_u8)]);
@@ -362,13 +365,13 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         self.get_key_value_of(self.digest(key), key)
     }
 
-    /// The same, of a key with this digest.
+    /// The same, for a key with this digest.
     #[inline(always)]
     pub(super) fn get_key_value_of(&self, digest: Digest, key: &K) -> Option<(K, V)> {
         self.slots.find(digest, || (), |(other, _)| other == *key)
     }
 
-    /// Whether the key is present.
+    /// Returns whether the key is present.
     ///
     /// ```
     /// let map = koel::InlineMap::from([(3_u8, 9_u8)]);
@@ -379,12 +382,12 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         self.get_key_value(key).is_some()
     }
 
-    /// Whether the key may be present, judged by its 1-byte tag alone: false is certain; true is wrong for about one
-    /// absent key in thirty-two in a full map. Reads two tag words and no slot.
+    /// Returns whether the key may be present, judged by its 1-byte tag alone: `false` is certain; `true` is wrong for about
+    /// one absent key in thirty-two in a full map. Reads two tag words and no slot.
     ///
     /// ```
     /// let map = koel::InlineMap::from([(3_u8, 9_u8)]);
-    /// assert!(map.may_contain(&3)); // of absent keys some seem to be there
+    /// assert!(map.may_contain(&3)); // some absent keys seem to be present
     /// let wrong = (4..=255).filter(|key| map.may_contain(key)).count();
     /// assert!(wrong < 50);
     /// ```
@@ -393,15 +396,15 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         self.slots.may_contain(self.digest(key))
     }
 
-    /// The values of many keys: `out[i]` becomes that of `keys[i]`.
+    /// Looks up the values of many keys: `out[i]` becomes the value of `keys[i]`.
     ///
-    /// Keys are hashed, fetched and compared as a pipeline, so that their waits for memory overlap: in tables larger
-    /// than the caches several times as fast as so many [`InlineMap::get`]s. Each look-up is one of its own; together
-    /// they are no snapshot.
+    /// Keys are hashed, fetched and compared as a pipeline, so that their waits for memory overlap: in tables larger than the
+    /// caches this is several times as fast as an [`InlineMap::get`] for each. Each look-up is independent; together they are
+    /// not a snapshot.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     ///
     /// ```
     /// let map = koel::InlineMap::from([(1, 10), (2, 20)]);
@@ -416,12 +419,12 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         self.find_many(keys, out, |item| item.map(|(_, value)| value));
     }
 
-    /// Whether many keys are present: `out[i]` becomes what `contains_key(&keys[i])` would be, at the price of
+    /// Looks up whether many keys are present: `out[i]` becomes the result of `contains_key(&keys[i])`, at the cost of
     /// [`InlineMap::get_many`].
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     ///
     /// ```
     /// let map = koel::InlineMap::from([(1, 10), (2, 20)]);
@@ -436,7 +439,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         self.find_many(keys, out, |item| item.is_some());
     }
 
-    /// Looks up many keys, batch by batch; `out[i]` becomes the answer to `keys[i]`.
+    /// Looks up many keys, batch by batch; `out[i]` becomes the answer for `keys[i]`.
     #[inline(always)]
     fn find_many<A>(&self, keys: &[K], out: &mut [A], answer: impl Fn(Option<(K, V)>) -> A) {
         let digest = |key: &K| self.digest(key);
@@ -469,8 +472,8 @@ impl<K: Pod + fmt::Debug, V: Pod + fmt::Debug, S> fmt::Debug for InlineMap<K, V,
     }
 }
 
-/// Equal if they have the same keys with equal values; both should be quiet. Walks over the first: panics in a closure that
-/// runs under its lock.
+/// Maps are equal if they have the same keys with equal values; nobody should be writing to either meanwhile. Walks over the
+/// first: panics in a closure that runs under its lock.
 impl<K: Pod + Hash + Eq, V: Pod + PartialEq, S: BuildHasher> PartialEq for InlineMap<K, V, S> {
     fn eq(&self, other: &Self) -> bool {
         self.len() == other.len() && self.iter().all(|(key, value)| other.get(&key) == Some(value))
@@ -479,8 +482,9 @@ impl<K: Pod + Hash + Eq, V: Pod + PartialEq, S: BuildHasher> PartialEq for Inlin
 
 impl<K: Pod + Hash + Eq, V: Pod + Eq, S: BuildHasher> Eq for InlineMap<K, V, S> {}
 
-/// A map made for as many pairs as the iterator promises: for more than it needs, if many are of the same keys; collected once
-/// more from it, they take less. Of several values of a key the last stays. Panics if there is no memory for them.
+/// Collects pairs into a map made for as many as the iterator promises. If many of them have the same keys, that is more than
+/// the map needs; a map that is collected from it once more takes less memory. Of several values of a key the last stays.
+/// Panics if there is no memory for them.
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher + Default> FromIterator<(K, V)> for InlineMap<K, V, S> {
     #[track_caller]
     fn from_iter<I: IntoIterator<Item = (K, V)>>(iter: I) -> Self {
@@ -490,8 +494,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher + Default> FromIterator<(K, V)> 
     }
 }
 
-/// Without locks, as nobody else uses the map. Panics, and treats an iterator that panics, as [`InlineMap::extend`]. An empty
-/// map that grows is made anew for as many pairs as the iterator promises, if it has less room.
+/// Takes no locks, as nobody else uses the map. Panics, and treats an iterator that panics, as [`InlineMap::extend`] does. An
+/// empty map that grows is rebuilt for as many pairs as the iterator promises, if it has less room.
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Extend<(K, V)> for InlineMap<K, V, S> {
     #[track_caller]
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, iter: I) {
@@ -506,7 +510,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> Extend<(K, V)> for &InlineMap<K
     }
 }
 
-/// Copies; otherwise as that of pairs.
+/// Copies the pairs; otherwise as the implementation for owned pairs.
 ///
 /// ```
 /// let mut map = koel::InlineMap::from([(1, 10)]);

@@ -1,4 +1,4 @@
-//! [`InlineMap`], the writing half. Writes that hand back what has no room are in `inline_checked`.
+//! [`InlineMap`], the writing half. Writes that hand back a pair that has no room are in `inline_checked`.
 
 use core::hash::{BuildHasher, Hash};
 
@@ -27,7 +27,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         self.slots.lock_and_find(digest, |(other, _)| other == *key)
     }
 
-    /// Puts a new entry where none is: its value; hands key and value back if there is no room.
+    /// Puts a new entry where there is none, and returns its value; hands key and value back if there is no room.
     #[inline(always)]
     pub(super) fn add_at(&self, spot: Spot<'_, K, V>, key: K, value: V) -> Checked<V, K, V> {
         match self.slots.insert(spot, (key, value), |(key, _)| self.digest(&key)) {
@@ -36,13 +36,12 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         }
     }
 
-    /// Inserts a value, and returns the one that the key had; the key that is there stays.
+    /// Inserts a value, and returns the previous value of the key; the key that is in the map stays.
     ///
     /// # Panics
     ///
-    /// If the map has a fixed capacity and is full, or cannot grow for lack of memory: see
-    /// [`InlineMap::checked_insert`]. And, like all that writes, in a closure that runs under this map's lock: see
-    /// [the type](InlineMap#under-a-lock).
+    /// If the map has a fixed capacity and is full, or cannot grow for lack of memory: see [`InlineMap::checked_insert`]. And,
+    /// like all methods that write, in a closure that runs under this map's lock: see [the type](InlineMap#under-a-lock).
     ///
     /// ```
     /// let map = koel::InlineMap::new();
@@ -56,11 +55,11 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         expect_room(self.checked_insert(key, value))
     }
 
-    /// Inserts a value unless the key is there, and returns it. A key that is there costs a look-up.
+    /// Inserts a value unless the key is present, and returns it. For a key that is present, this costs a look-up.
     ///
     /// # Errors
     ///
-    /// [`Occupied`] if the key is there: with its value, and the one that was not inserted.
+    /// [`Occupied`] if the key is present: with its value, and the value that was not inserted.
     ///
     /// # Panics
     ///
@@ -78,14 +77,14 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         expect_room(self.checked_try_insert(key, value))
     }
 
-    /// Inserts what `make` returns unless the key is there, and returns it: it tells whether the value is new, which
-    /// [`InlineMap::get_or_insert_with`] does not.
+    /// Inserts the result of `make` unless the key is present, and returns it. The result tells whether the value is new, which
+    /// that of [`InlineMap::get_or_insert_with`] does not.
     ///
-    /// `make` runs at most once, under the writer lock of the key's segment. A key that is there costs a look-up.
+    /// `make` runs at most once, under the writer lock of the key's segment. For a key that is present, this costs a look-up.
     ///
     /// # Errors
     ///
-    /// If the key is there: its value.
+    /// If the key is present: its value.
     ///
     /// # Panics
     ///
@@ -104,7 +103,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         }
     }
 
-    /// The value of a key, after inserting `value` if it was absent.
+    /// Returns the value of a key, after inserting `value` if the key was absent.
     ///
     /// # Panics
     ///
@@ -119,8 +118,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         self.get_or_insert_with(key, || value)
     }
 
-    /// The value of a key, after inserting the type's default if it was absent. As [`InlineMap::get_or_insert_with`]: a key
-    /// that is there costs a look-up.
+    /// Returns the value of a key, after inserting the type's default if the key was absent. As with
+    /// [`InlineMap::get_or_insert_with`], a key that is present costs a look-up.
     ///
     /// # Panics
     ///
@@ -139,14 +138,13 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         self.get_or_insert_with(key, V::default)
     }
 
-    /// The value of a key, after inserting what `make` returns if it was absent.
+    /// Returns the value of a key, after inserting the result of `make` if the key was absent.
     ///
     /// `make` runs at most once, under the writer lock of the key's segment: no two threads make a value for one key.
     ///
     /// # Panics
     ///
-    /// If there is no room, as [`InlineMap::insert`]; if `make` panics or writes to the same map, which then is as it
-    /// was.
+    /// If there is no room, as [`InlineMap::insert`]; if `make` panics or writes to the same map, which is then as it was.
     ///
     /// ```
     /// let map = koel::InlineMap::new();
@@ -160,13 +158,13 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         expect_room(self.checked_get_or_insert_with(key, make))
     }
 
-    /// The value of a key, after inserting what `make` returns, if that is no error, if the key was absent.
+    /// Returns the value of a key, after inserting the result of `make`, unless that is an error, if the key was absent.
     ///
     /// `make` runs at most once, under the writer lock of the key's segment, as in [`InlineMap::get_or_insert_with`].
     ///
     /// # Errors
     ///
-    /// That of `make`; the map is as it was.
+    /// The error of `make`; the map is as it was.
     ///
     /// # Panics
     ///
@@ -183,13 +181,13 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         expect_room(self.try_find_or_add(key, make)).map(|(value, _)| value)
     }
 
-    /// Replaces the value of a key by what `update` makes of it, and returns the new one; `None` if it is absent.
+    /// Replaces the value of a key by the result of `update`, and returns the new value; `None` if the key is absent.
     ///
     /// `update` runs at most once, under the writer lock of the key's segment.
     ///
     /// # Panics
     ///
-    /// If `update` panics or writes to the same map, which then is as it was.
+    /// If `update` panics or writes to the same map, which is then as it was.
     ///
     /// ```
     /// let map = koel::InlineMap::from([(1_u8, 10_u8)]);
@@ -207,7 +205,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         Some(value)
     }
 
-    /// Replaces the value of a key by what `update` makes of it, or inserts `value`; returns the new value.
+    /// Replaces the value of a key by the result of `update`, or inserts `value`; returns the new value.
     ///
     /// # Panics
     ///
@@ -226,8 +224,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         expect_room(self.checked_update_or_insert(key, update, value))
     }
 
-    /// Replaces the value of a key by what `update` makes of it, or inserts what `make` returns; returns the new
-    /// value. One of the two runs, once, under the writer lock of the key's segment.
+    /// Replaces the value of a key by the result of `update`, or inserts the result of `make`; returns the new value. One of
+    /// the two runs, once, under the writer lock of the key's segment.
     ///
     /// # Panics
     ///
@@ -245,15 +243,15 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         expect_room(self.checked_update_or_insert_with(key, update, make))
     }
 
-    /// Inserts, replaces or removes, as `f` decides upon seeing the value, if there is one.
+    /// Inserts, replaces or removes an entry, as `f` decides when it sees the present value, if there is one.
     ///
-    /// `f` runs exactly once, under the writer lock of the key's segment: nobody else writes to the key from what it
-    /// sees to what it decides. It should be short; it may read the map, but not write to it.
+    /// `f` runs exactly once, under the writer lock of the key's segment: nobody else writes to the key between what `f` sees
+    /// and what it decides. It should be short; it may read the map, but not write to it.
     ///
     /// # Panics
     ///
     /// If `f` panics or writes to the same map; if it asks to remove an absent key; if there is no room, as
-    /// [`InlineMap::insert`]. The map then is as it was.
+    /// [`InlineMap::insert`]. The map is then as it was.
     ///
     /// ```
     /// use koel::{Compute, InlineMap, Operation};
@@ -313,11 +311,11 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     ///
     /// # Errors
     ///
-    /// If the condition does not hold: the entry, which stays. `Ok(None)` says that there was none.
+    /// If the condition does not hold: the entry, which stays. `Ok(None)` means that there was none.
     ///
     /// # Panics
     ///
-    /// If `condition` panics or writes to the same map, which then is as it was.
+    /// If `condition` panics or writes to the same map, which is then as it was.
     ///
     /// ```
     /// let map = koel::InlineMap::from([(1, 10)]);
@@ -339,11 +337,11 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
 
     /// Keeps the entries for which `keep` holds and removes the others.
     ///
-    /// Sees what a [walk](InlineMap::iter) sees, with no lock held: each entry that is present throughout, others at most once.
-    /// Those that `keep` refuses are removed up to 31 at a time, also if it panics later; until then they are found, and
-    /// counted by [`InlineMap::len`]. If an entry has been replaced when it is to be removed, by another value or an equal key
-    /// of other bytes, `keep` is asked about the new one, and so on: a closure that replaces each that it refuses has no end.
-    /// What has gone and come back with the same bytes goes as well.
+    /// Sees the entries that a [walk](InlineMap::iter) sees, with no lock held: each entry that is present throughout, others
+    /// at most once. Entries that `keep` refuses are removed up to 31 at a time, even if it panics later; until then they are
+    /// found, and counted by [`InlineMap::len`]. If an entry has been replaced when it is to be removed, by another value or an
+    /// equal key of other bytes, `keep` is asked about the new one, and so on: a closure that replaces each entry that it
+    /// refuses does not end. An entry that was removed and came back with the same bytes is removed as well.
     ///
     /// # Panics
     ///
@@ -359,17 +357,17 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         retain::retain(self, |(key, value)| keep(&key, &value));
     }
 
-    /// Inserts all pairs, in order. An empty map gets room beforehand for as many as the iterator promises. One that has
-    /// entries does not: `reserve` before, so that it need not grow on the way.
+    /// Inserts all pairs, in order. An empty map gets room beforehand for as many pairs as the iterator promises. A map that
+    /// has entries does not: call `reserve` before, so that it need not grow on the way.
     ///
-    /// With the map to yourself, `Extend::extend(&mut map, pairs)` is 1.2 to 2 times as fast: it takes no locks, and makes an
-    /// empty map anew for as many pairs as the iterator promises.
+    /// With exclusive access to the map, `Extend::extend(&mut map, pairs)` is 1.2 to 2 times as fast: it takes no locks, and
+    /// rebuilds an empty map for as many pairs as the iterator promises.
     ///
     /// Up to 32 pairs (one, if they are larger than 4 KiB) are taken before the first of them is inserted, so that their waits
-    /// for memory overlap: beyond the caches that is faster than inserting one by one. So an iterator that waits, as a
-    /// channel's does, holds pairs back that it has yielded; [`InlineMap::insert`] does not. If the iterator panics, those that
-    /// it yielded are inserted, as far as there is room. If there is none, or an insertion panics, up to 31 pairs that were
-    /// taken after it are dropped.
+    /// for memory overlap: beyond the caches that is faster than inserting one by one. So where an iterator waits, as a
+    /// channel's does, pairs that it has yielded are held back; with [`InlineMap::insert`] they are not. If the iterator
+    /// panics, the pairs that it yielded are inserted, as far as there is room. If there is no room, or an insertion panics, up
+    /// to 31 pairs that were taken after it are dropped.
     ///
     /// # Panics
     ///
@@ -388,8 +386,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
     /// Makes room for `additional` more entries: if they spread evenly, none of them makes the map grow. A map of
     /// fixed capacity stays as it is.
     ///
-    /// Looks at each segment, with its lock, where no earlier call has made as much room: a microsecond for some dozens of
-    /// them.
+    /// Looks at each segment, under its lock, unless an earlier call has made as much room: a microsecond for some dozens of
+    /// segments.
     ///
     /// # Panics
     ///
@@ -406,8 +404,9 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         bulk::reserve(self, additional);
     }
 
-    /// [`InlineMap::reserve`], or an error if there is no memory for so many entries, or a map may not have so many: then the
-    /// map is as it was, but for what has grown already. A map of fixed capacity stays as it is, and the answer is always `Ok`.
+    /// As [`InlineMap::reserve`], but returns an error if there is no memory for this many entries, or a map may not have so
+    /// many: then the map is as it was, except for segments that have grown already. For a map of fixed capacity, which stays
+    /// as it is, the answer is always `Ok`.
     ///
     /// # Errors
     ///
@@ -427,9 +426,9 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         SharedMap::try_reserve(self, additional)
     }
 
-    /// Makes segments that have much more room than entries smaller, by halves: one that is about half full stays as it is; the
-    /// same entries take less memory in a map that is collected of them. Lists of colliding keys that have gone are given up as
-    /// well, unless as many wait for readers already. The old tables are kept for readers that may still be at them, and used
+    /// Halves segments that have much more room than entries, as often as needed. A segment that is about half full stays as it
+    /// is; a map that is collected from the same entries takes less memory. Lists of colliding keys that are gone are given up
+    /// as well, unless as many wait for readers already. The old tables are kept for readers that may still use them, and used
     /// when the map grows again; [`InlineMap::release_unused`] frees them. A map of fixed capacity keeps its slots.
     ///
     /// # Panics
@@ -448,7 +447,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineMap<K, V, S> {
         self.slots.shrink(&|(key, _)| self.digest(&key));
     }
 
-    /// Frees the tables that the map has grown or shrunk out of. Exclusive access proves that no reader is at them.
+    /// Frees the tables that the map has outgrown or shrunk out of. Exclusive access proves that no reader still uses them.
     ///
     /// ```
     /// let mut map: koel::InlineMap<u64, u64> = (0..10_000).map(|i| (i, i)).collect();

@@ -1,4 +1,4 @@
-//! Walks over a [`HashMap`](super::HashMap): a segment's pointers are copied under its lock, and yielded without.
+//! Walks over a [`HashMap`](super::HashMap): a segment's pointers are copied under its lock, and yielded without it.
 
 use core::fmt;
 use core::iter::FusedIterator;
@@ -21,9 +21,9 @@ pub struct Iter<'p, K, V> {
 }
 
 // SAFETY: it shares entries, and drops none. The view that `'p` borrows stays where it is, and its guard was entered before
-// whatever another thread does that has got this from there.
+// anything that another thread does that has got this iterator from there.
 unsafe impl<K: Send + Sync, V: Send + Sync> Send for Iter<'_, K, V> {}
-// SAFETY: who shares it comes by `clone` to another one, which may be sent, and to nothing else.
+// SAFETY: a thread that shares it can `clone` it to another iterator, which may be sent, and can reach nothing else.
 unsafe impl<K: Send + Sync, V: Send + Sync> Sync for Iter<'_, K, V> {}
 
 impl<'p, K, V> Iter<'p, K, V> {
@@ -33,7 +33,7 @@ impl<'p, K, V> Iter<'p, K, V> {
     }
 }
 
-/// Goes on from the same place, over the same entries; copies the pointers to what is left of one segment.
+/// Continues from the same place, over the same entries; copies the pointers to the rest of one segment.
 impl<K, V> Clone for Iter<'_, K, V> {
     fn clone(&self) -> Self {
         Iter { table: self.table, walk: self.walk.clone() }
@@ -50,7 +50,7 @@ impl<'p, K, V> Iterator for Iter<'p, K, V> {
         Some(unsafe { Entry::<K, V>::deref(entry) }.pair())
     }
 
-    /// What is left of the segment that it is at, and maybe more.
+    /// The number of entries left of the current segment, and maybe more.
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.walk.items.len(), None)
     }
@@ -64,10 +64,10 @@ impl<K, V> fmt::Debug for Iter<'_, K, V> {
     }
 }
 
-/// A walk that has its view with it. `Send` and `Sync`, if the view is.
+/// A walk that owns its view. `Send` and `Sync`, if the view is.
 struct WalkWithView<'m, K, V, S, G> {
     walk: Walk<EntryPointer>,
-    /// Keeps alive what the walk has copied.
+    /// Keeps the entries alive that the walk has copied.
     pin: Pinned<'m, K, V, S, G>,
 }
 
@@ -76,7 +76,7 @@ unsafe impl<'m, K: Send + Sync, V: Send + Sync, S, G> Send for WalkWithView<'m, 
     Pinned<'m, K, V, S, G>: Send
 {
 }
-// SAFETY: as above; who shares it comes to nothing that it has.
+// SAFETY: as above; a thread that shares it can reach nothing inside it.
 unsafe impl<'m, K: Send + Sync, V: Send + Sync, S, G> Sync for WalkWithView<'m, K, V, S, G> where
     Pinned<'m, K, V, S, G>: Sync
 {
@@ -96,13 +96,13 @@ impl<'m, K, V, S, G> WalkWithView<'m, K, V, S, G> {
         Some(unsafe { Entry::<K, V>::deref(entry) }.pair())
     }
 
-    /// What is left of the segment that it is at, and maybe more.
+    /// The number of entries left of the current segment, and maybe more.
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.walk.items.len(), None)
     }
 }
 
-/// Iterator over clones of a map's entries, which has its view with it: from
+/// Iterator over clones of a map's entries, which owns its view: from
 /// [`Pinned::into_iter_cloned`](super::Pinned::into_iter_cloned). `Send` and `Sync`, if the view is.
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct ClonedIter<'m, K, V, S = RandomState, G = LocalGuard<'m>>(WalkWithView<'m, K, V, S, G>);
@@ -134,7 +134,7 @@ impl<K, V, S, G> fmt::Debug for ClonedIter<'_, K, V, S, G> {
     }
 }
 
-/// Iterator over what a closure makes of a map's entries, which has its view with it: from
+/// Iterator over the results of a closure for a map's entries, which owns its view: from
 /// [`Pinned::into_iter_with`](super::Pinned::into_iter_with). `Send` and `Sync`, if view and closure are.
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct IterWith<'m, K, V, F, S = RandomState, G = LocalGuard<'m>> {
@@ -147,7 +147,7 @@ impl<'m, K, V, F, S, G> IterWith<'m, K, V, F, S, G> {
         IterWith { walk: WalkWithView::new(pin), make }
     }
 
-    /// What `ask` makes of the closure and the next entry.
+    /// The result of `ask` for the closure and the next entry.
     #[inline]
     pub(crate) fn next_by<T>(&mut self, ask: impl FnOnce(&mut F, &K, &V) -> T) -> Option<T> {
         self.walk.next().map(|(key, value)| ask(&mut self.make, key, value))
@@ -254,7 +254,7 @@ pub struct Drain<'p, K, V, G: Guard = LocalGuard<'p>> {
 
 // SAFETY: as `Iter`'s; and the guard, by which it retires, may be used by any thread.
 unsafe impl<K: Send + Sync, V: Send + Sync, G: Guard + Sync> Send for Drain<'_, K, V, G> {}
-// SAFETY: who shares it comes to nothing that it has.
+// SAFETY: a thread that shares it can reach nothing inside it.
 unsafe impl<K: Send + Sync, V: Send + Sync, G: Guard + Sync> Sync for Drain<'_, K, V, G> {}
 
 impl<'p, K, V, G: Guard> Drain<'p, K, V, G> {
@@ -279,7 +279,7 @@ impl<'p, K, V, G: Guard> Iterator for Drain<'p, K, V, G> {
         Some(unsafe { Entry::<K, V>::deref(entry) }.pair())
     }
 
-    /// What is left of the segment that it is at, and maybe more.
+    /// The number of entries left of the current segment, and maybe more.
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.walk.items.len(), None)
     }
@@ -289,7 +289,7 @@ impl<K, V, G: Guard> FusedIterator for Drain<'_, K, V, G> {}
 
 impl<K, V, G: Guard> Drop for Drain<'_, K, V, G> {
     fn drop(&mut self) {
-        // In a closure under this map's lock, or too many others', this panics; but not in an unwinding, which may be that of
+        // In a closure under this map's lock, or too many others', this panics; but not during unwinding, which may be that of
         // this panic.
         if !(std::thread::panicking() && self.table.directory.may_not_write()) {
             self.for_each(drop);
@@ -303,7 +303,7 @@ impl<K, V, G: Guard> fmt::Debug for Drain<'_, K, V, G> {
     }
 }
 
-/// Iterator over the entries of a map that is no more: from `HashMap::into_iter`.
+/// Iterator over the entries of a map that it consumes: from `HashMap::into_iter`.
 ///
 /// ```
 /// let map = koel::HashMap::from([(1, "one".to_string())]);
@@ -350,7 +350,7 @@ unsafe impl<K: Sync, V: Sync> Sync for IntoIter<K, V> {}
 
 impl<K, V> Drop for IntoIter<K, V> {
     fn drop(&mut self) {
-        // What is still in the table goes with that.
+        // Entries that are still in the table are dropped with it.
         drop_each(|drop_one| {
             // SAFETY: as in `next`.
             self.walk

@@ -4,18 +4,18 @@
 //! | --- | --- |
 //! | `hash_map` | [`HashMap`]: constructors, traits of the whole map |
 //! | `pinned`, `pinned_write` | [`Pinned`]: its operations |
-//! | `pinned_ref`, `pinned_checked` | its writes by reference to a key; those that hand back what has no room |
-//! | `pinned_steps` | what those are made of that write |
-//! | `entry_ref` | an entry with its view, or a part of one |
+//! | `pinned_ref`, `pinned_checked` | its writes by reference to a key; writes that return what has no room |
+//! | `pinned_steps` | the steps that its writes are made of |
+//! | `entry_ref` | an entry with its view, or a part of an entry |
 //! | `iter` | its iterators |
-//! | `inline_map`, `inline_iter` | [`InlineMap`]: making one and reading, its iterators |
-//! | `inline_write`, `inline_checked` | its writing half; writes that hand back what has no room |
-//! | `bulk` | inserting many pairs, for both |
-//! | `exclusive`, `exclusive_iter` | [`HashMap`]: values in place and entries by value, for who has it to himself |
-//! | `alone` | filling a map that nobody else uses, either |
-//! | `copy`, `retain` | copies of whole maps; removing many entries; either |
-//! | `builder` | options of both |
-//! | `serde`, `rayon` | the features of these names |
+//! | `inline_map`, `inline_iter` | [`InlineMap`]: constructors and reads, its iterators |
+//! | `inline_write`, `inline_checked` | its writing half; writes that return what has no room |
+//! | `bulk` | inserting many pairs, for both maps |
+//! | `exclusive`, `exclusive_iter` | [`HashMap`]: values in place and entries by value, with exclusive access |
+//! | `alone` | filling a map that nobody else uses, for both |
+//! | `copy`, `retain` | copies of whole maps; removing many entries; for both |
+//! | `builder` | options of both maps |
+//! | `serde`, `rayon` | the features of the same names |
 
 // In the order in which the documentation shows their methods.
 mod hash_map;
@@ -44,7 +44,7 @@ mod rayon;
 #[cfg(feature = "serde")]
 mod serde;
 
-/// What a write has done, or what it has no room for.
+/// The result of a write, or the pair for which there is no room.
 type Checked<T, K, V> = Result<T, Full<K, V>>;
 
 pub(crate) use crate::full::Full;

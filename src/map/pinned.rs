@@ -16,10 +16,10 @@ use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
 
 /// A view of a [`HashMap`] that keeps what it returns alive: from [`HashMap::pin`].
 ///
-/// Not `Send`, though walks over it are that do not drain; any number may exist at a time. A [`PinnedOwned`] may move between
-/// threads.
+/// A view is not `Send`, though walks over it are, except draining ones. Any number of views may exist at a time. A
+/// [`PinnedOwned`] may move between threads.
 ///
-/// A function that takes either is generic over the guard:
+/// A function that takes either kind of view is generic over the guard:
 ///
 /// ```
 /// use koel::{Guard, HashMap, Pinned, RandomState};
@@ -35,7 +35,7 @@ use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
 ///
 /// ```compile_fail
 /// let map = koel::HashMap::from([(1, 2)]);
-/// let value = map.pin().get(&1); // the view ends here, and with it the reference
+/// let value = map.pin().get(&1); // the view ends here, and so does the reference
 /// println!("{value:?}");
 /// ```
 ///
@@ -71,41 +71,43 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
         unsafe { Entry::<K, V>::deref(entry) }
     }
 
-    /// The map.
+    /// Returns the map.
     pub fn map(&self) -> &'m HashMap<K, V, S> {
         self.map
     }
 
-    /// How many entries there are: exact while nobody writes or resizes the map, and never fewer than are there
-    /// throughout. Those that a split moves meanwhile, half a segment's, may count twice. Looks at every segment.
+    /// Returns the number of entries: exact while nobody writes to or resizes the map, and never less than the number of
+    /// entries that are present throughout. Entries that a split moves meanwhile (half a segment's) may be counted twice. Looks
+    /// at every segment.
     pub fn len(&self) -> usize {
         self.map.table.directory.len()
     }
 
-    /// Whether there are no entries: never, if there is one throughout. Looks at segments up to the first that has some.
+    /// Returns whether there are no entries: never `true` if an entry is present throughout. Looks at segments up to the first
+    /// that has entries.
     pub fn is_empty(&self) -> bool {
         self.map.table.directory.is_empty()
     }
 
-    /// How many slots there are: more than entries fit, but for those in [the overflow](crate::Stats::overflow). Some 7/8 of
-    /// them are filled before a map grows that has grown by itself, and some 94% of one that was made for its entries, or has
-    /// a fixed capacity. [`reserve`](Pinned::reserve) makes room for so many more entries, and
-    /// [`checked_insert`](Pinned::checked_insert) says whether there is room for one.
+    /// Returns the number of slots, which is more than the number of entries that fit, except those in [the
+    /// overflow](crate::Stats::overflow). A map that has grown by itself fills about 7/8 of its slots before it grows again;
+    /// one that was made for its entries, or has a fixed capacity, about 94%. [`reserve`](Pinned::reserve) makes room for a
+    /// number of further entries, and [`checked_insert`](Pinned::checked_insert) says whether there is room for one.
     pub fn capacity(&self) -> usize {
         self.map.table.directory.slots()
     }
 
-    /// Entries by slots: 0 to 1, and more where many are in [the overflow](crate::Stats::overflow).
+    /// Returns the ratio of entries to slots: 0 to 1, and more where many are in [the overflow](crate::Stats::overflow).
     pub fn load_factor(&self) -> f64 {
         self.len() as f64 / self.capacity() as f64
     }
 
-    /// Bytes that the map has from the allocator; see [`HashMap::memory_usage`].
+    /// Returns the number of bytes that the map has from the allocator; see [`HashMap::memory_usage`].
     pub fn memory_usage(&self) -> usize {
         self.map.memory_usage()
     }
 
-    /// What the map can tell of its inner workings. Locks one segment after the other.
+    /// Returns statistics about the map's inner workings. Locks one segment after the other.
     ///
     /// # Panics
     ///
@@ -147,14 +149,15 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
         Iter::new(&self.map.table)
     }
 
-    /// Walks over clones of all entries, as [`Pinned::iter`], and takes the view along: for an iterator that is returned from
-    /// the function that has made the pin, or kept. What is removed meanwhile waits for its end. From a
-    /// [`pin_owned`](HashMap::pin_owned) it is `Send`. What cannot be cloned, or need not, [`Pinned::into_iter_with`] looks at.
+    /// Walks over clones of all entries, as [`Pinned::iter`] does, and owns the view: for an iterator that is kept, or returned
+    /// from the function that has made the pin. Entries that are removed meanwhile are not dropped before the iterator ends.
+    /// From a [`pin_owned`](HashMap::pin_owned) it is `Send`. For entries that cannot or need not be cloned, use
+    /// [`Pinned::into_iter_with`].
     ///
     /// # Panics
     ///
-    /// As [`Pinned::iter`], in a closure that runs under this map's lock; and as the entries' `clone` does: the walk may go on
-    /// then, with the next one.
+    /// As [`Pinned::iter`], in a closure that runs under this map's lock; and if the entries' `clone` panics: the walk may go
+    /// on then, with the next entry.
     ///
     /// ```
     /// use koel::HashMap;
@@ -178,15 +181,16 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
         ClonedIter::new(self)
     }
 
-    /// Walks over what `f` makes of each entry, as [`Pinned::iter`], and takes the view along, as
-    /// [`Pinned::into_iter_cloned`]: for values that cannot be cloned, as atomics and mutexes, or of which a part will do. What
-    /// is removed meanwhile waits for its end. From a [`pin_owned`](HashMap::pin_owned) it is `Send`, if `f` is.
+    /// Walks over the results of `f` for each entry, as [`Pinned::iter`] does, and owns the view, as
+    /// [`Pinned::into_iter_cloned`] does: for values that cannot be cloned, such as atomics and mutexes, or of which only a
+    /// part is needed. Entries that are removed meanwhile are not dropped before the iterator ends. From a
+    /// [`pin_owned`](HashMap::pin_owned) it is `Send`, if `f` is.
     ///
-    /// `f` runs when the walk comes to the entry, and with no lock held: it may use the map.
+    /// `f` runs when the walk reaches the entry, and with no lock held: it may use the map.
     ///
     /// # Panics
     ///
-    /// As [`Pinned::iter`], in a closure that runs under this map's lock; and as `f` does: the walk may go on then, with the
+    /// As [`Pinned::iter`], in a closure that runs under this map's lock; and if `f` panics: the walk may go on then, with the
     /// next entry.
     ///
     /// ```
@@ -210,7 +214,7 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
         IterWith::new(self, f)
     }
 
-    /// Walks over all keys, as [`Pinned::iter`].
+    /// Walks over all keys, as [`Pinned::iter`] does.
     ///
     /// # Panics
     ///
@@ -224,7 +228,7 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
         Keys(self.iter())
     }
 
-    /// Walks over all values, as [`Pinned::iter`].
+    /// Walks over all values, as [`Pinned::iter`] does.
     ///
     /// # Panics
     ///
@@ -238,12 +242,12 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
         Values(self.iter())
     }
 
-    /// Removes all entries, and walks over those removed. A segment is emptied when the walk reaches it, or when the
+    /// Removes all entries, and walks over the removed ones. A segment is emptied when the walk reaches it, or when the
     /// iterator is dropped.
     ///
     /// # Panics
     ///
-    /// In a closure that runs under this map's lock, also when the iterator is dropped there, unless that is in an unwinding:
+    /// In a closure that runs under this map's lock, also when the iterator is dropped there, unless the thread is unwinding:
     /// then the entries stay. See [`HashMap`](HashMap#under-a-lock).
     ///
     /// ```
@@ -272,20 +276,21 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
         drop(self.drain());
     }
 
-    /// Has all that was removed and replaced dropped as soon as every pin that lives now has ended, this one included, by
-    /// whichever thread ends the last of them; without it [it waits longer](HashMap#when-values-are-dropped).
-    /// [`HashMap::flush`] makes a pin of its own and ends it.
+    /// Arranges for all removed and replaced entries to be dropped as soon as every pin that lives now has ended, including
+    /// this one, by whichever thread ends the last of them. Without a flush [they wait
+    /// longer](HashMap#when-values-are-dropped). [`HashMap::flush`] makes a pin of its own and ends it.
     ///
-    /// If the last of them ends in a closure that runs under the lock of some map, or in a destructor deep in others, that
-    /// thread does it at the end of its next pin of this map; if it has none soon, the next flush does, or later removals.
+    /// If the last of these pins ends in a closure that runs under the lock of some map, or in a destructor nested deep in
+    /// others, its thread drops the entries at the end of its next pin of this map; if it makes none soon, the next flush does,
+    /// or later removals.
     ///
-    /// It does not wait for what another thread is dropping at that moment, nor for what comes after it in the same batch. What
-    /// destructors remove meanwhile waits for the next flush: a chain of entries, each of which removes the next one when it is
-    /// dropped, takes one for each.
+    /// A flush does not wait for an entry that another thread is dropping at that moment, nor for the entries after it in the
+    /// same batch. Entries that destructors remove meanwhile wait for the next flush: a chain of entries, each of which removes
+    /// the next one when it is dropped, needs one flush for each.
     ///
-    /// It costs some microseconds, some 50 ns for each segment if entries have no allocation each, and three looks at each
-    /// thread that lives and has had a pin. If pins that live now have not ended, those that begin before they have may be
-    /// waited for, too.
+    /// It costs some microseconds, about 50 ns for each segment if entries have no allocation each, and three looks at each
+    /// living thread that has had a pin. If pins that live now have not ended, it may also wait for pins that begin before they
+    /// have.
     ///
     /// # Panics
     ///
@@ -308,7 +313,7 @@ impl<'m, K, V, S, G: Guard> Pinned<'m, K, V, S, G> {
 }
 
 impl<'m, K, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
-    /// What a key is looked for by.
+    /// The digest by which a key is looked up.
     #[inline(always)]
     pub(crate) fn digest<Q: ?Sized + Hash>(&self, key: &Q) -> Digest {
         self.map.digest(key)
@@ -331,9 +336,8 @@ impl<'m, K, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
             digest,
             || table.prefetch_home(digest),
             |entry| {
-                // Not by `entry_behind`: the cold path is handed the closure, and if that had a pointer to the view, the
-                // view would have to lie in memory.
-                // SAFETY: just found in the table; used under the guard.
+                // Not by `entry_behind`: the cold path is handed the closure, and if that had a pointer to the view, the view
+                // would have to be kept in memory. SAFETY: just found in the table; used under the guard.
                 key.equivalent(unsafe { &Entry::<K, V>::deref(entry).key })
             },
         );
@@ -341,7 +345,7 @@ impl<'m, K, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         found.map(|entry| unsafe { self.entry_behind(entry) })
     }
 
-    /// The value of a key. Two tag words, one slot and one entry are read; nothing is written.
+    /// Returns the value of a key. Two tag words, one slot and one entry are read; nothing is written.
     ///
     /// ```
     /// use koel::{Equivalent, HashMap};
@@ -366,9 +370,9 @@ impl<'m, K, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         self.find_entry(key).map(|entry| &entry.value)
     }
 
-    /// The value of a key, with the view: to be returned from the function that has made the pin, or kept. It costs what
-    /// [`Pinned::get`] does. From a [`pin_owned`](HashMap::pin_owned) it is `Send`. What is removed meanwhile waits for its
-    /// end.
+    /// Returns the value of a key with the view, to be kept or to be returned from the function that has made the pin. It costs
+    /// what [`Pinned::get`] does. From a [`pin_owned`](HashMap::pin_owned) it is `Send`. Entries that are removed meanwhile are
+    /// not dropped before it is.
     ///
     /// ```
     /// use std::ops::Deref;
@@ -394,7 +398,7 @@ impl<'m, K, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         Some(unsafe { Ref::new(entry, self) })
     }
 
-    /// The key, as it is in the map, and its value.
+    /// Returns the key, as it is in the map, and its value.
     ///
     /// ```
     /// let map = koel::HashMap::from([("one".to_string(), 1)]);
@@ -408,7 +412,7 @@ impl<'m, K, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         self.find_entry(key).map(Entry::pair)
     }
 
-    /// Whether the key is present.
+    /// Returns whether the key is present.
     ///
     /// ```
     /// let map = koel::HashMap::from([("one".to_string(), 1)]);
@@ -419,8 +423,8 @@ impl<'m, K, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         self.find_entry(key).is_some()
     }
 
-    /// Whether the key may be present, judged by its 1-byte tag alone: false is certain; true is wrong for about one
-    /// absent key in thirty-two in a full map. Reads two tag words and touches no entry.
+    /// Returns whether the key may be present, judged by its 1-byte tag alone: `false` is certain; `true` is wrong for about
+    /// one absent key in thirty-two in a full map. Reads two tag words and touches no entry.
     ///
     /// ```
     /// let map = koel::HashMap::from([(1, 2)]);
@@ -431,15 +435,15 @@ impl<'m, K, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         self.map.table.directory.may_contain(self.map.digest(key))
     }
 
-    /// The values of many keys: `out[i]` becomes that of `keys[i]`.
+    /// Looks up the values of many keys: `out[i]` becomes the value of `keys[i]`.
     ///
-    /// Keys are hashed, fetched and compared as a pipeline, so that their waits for memory overlap: in tables larger
-    /// than the caches several times as fast as so many [`Pinned::get`]s. Each look-up is one of its own; together
-    /// they are no snapshot. For keys that are borrowed or unsized see [`Pinned::get_many_ref`].
+    /// Keys are hashed, fetched and compared as a pipeline, so that their waits for memory overlap: in tables larger than the
+    /// caches this is several times as fast as a [`Pinned::get`] for each. Each look-up is independent; together they are not a
+    /// snapshot. For keys that are borrowed or unsized, see [`Pinned::get_many_ref`].
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     ///
     /// ```
     /// let map = koel::HashMap::from([(1, "one"), (2, "two")]);
@@ -455,11 +459,11 @@ impl<'m, K, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         self.find_many(keys, |key| key, out, |entry| entry.map(|entry| &entry.value));
     }
 
-    /// The values of many keys, given by reference, as [`Pinned::get_many`].
+    /// Looks up the values of many keys, given by reference, as [`Pinned::get_many`] does.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     ///
     /// ```
     /// let map = koel::HashMap::from([("one".to_string(), 1), ("two".to_string(), 2)]);
@@ -479,12 +483,12 @@ impl<'m, K, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         self.find_many(keys, |key| *key, out, |entry| entry.map(|entry| &entry.value));
     }
 
-    /// Whether many keys are present: `out[i]` becomes what `contains_key(&keys[i])` would be, at the price of
+    /// Looks up whether many keys are present: `out[i]` becomes the result of `contains_key(&keys[i])`, at the cost of
     /// [`Pinned::get_many`].
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     ///
     /// ```
     /// let map = koel::HashMap::from([(1, "one"), (2, "two")]);
@@ -499,11 +503,11 @@ impl<'m, K, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         self.find_many(keys, |key| key, out, |entry| entry.is_some());
     }
 
-    /// Whether many keys, given by reference, are present, as [`Pinned::contains_many`].
+    /// Looks up whether many keys, given by reference, are present, as [`Pinned::contains_many`] does.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     ///
     /// ```
     /// let map = koel::HashMap::from([("one".to_string(), 1), ("two".to_string(), 2)]);
@@ -518,7 +522,7 @@ impl<'m, K, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         self.find_many(keys, |key| *key, out, |entry| entry.is_some());
     }
 
-    /// Looks up what `key` makes of each of `keys`, batch by batch; `out[i]` becomes the answer to `keys[i]`.
+    /// Looks up the result of `key` for each of `keys`, batch by batch; `out[i]` becomes the answer for `keys[i]`.
     #[inline(always)]
     fn find_many<'p, T, Q: ?Sized + Hash + Equivalent<K>, A>(
         &'p self,

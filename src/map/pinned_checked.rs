@@ -1,5 +1,6 @@
-//! [`Pinned`], the writes that hand back what has no room. Those of the same names without `checked_` are made of them, and
-//! panic then: always inlined, or a result as large as key and value would come to them through memory.
+//! [`Pinned`], the writes that hand back a pair that has no room. The methods of the same names without `checked_` call them,
+//! and panic in that case. They are always inlined: otherwise a result as large as key and value would be passed through
+//! memory.
 
 use core::convert::Infallible;
 use core::hash::{BuildHasher, Hash};
@@ -11,16 +12,16 @@ use crate::hash::Digest;
 use crate::outcome::{Compute, NOTHING_TO_REMOVE, Occupied, Operation};
 use crate::reclaim::Guard;
 
-/// An entry, and whether it is new; unless what was to make its value returned an error, or there is no room.
+/// An entry, and whether it is new; unless the closure that was to make its value returned an error, or there is no room.
 pub(super) type FoundOrAdded<'p, K, V, E> = Checked<Result<(&'p Entry<K, V>, bool), E>, K, V>;
 
 impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
-    /// Inserts a value and returns the one that the key had, or hands key and value back if there is no room.
+    /// Inserts a value and returns the previous value of the key, or hands key and value back if there is no room.
     ///
     /// # Errors
     ///
-    /// [`Full`] if the key is absent and the map has a fixed capacity and is full, or if there is no memory for the entry or
-    /// to grow. The map is as it was. A map of fixed capacity to which several threads write may say so a few entries early.
+    /// [`Full`] if the key is absent and the map has a fixed capacity and is full, or if there is no memory for the entry or to
+    /// grow. The map is as it was. A map of fixed capacity to which several threads write may report this a few entries early.
     ///
     /// # Panics
     ///
@@ -49,7 +50,8 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         }
     }
 
-    /// Inserts a value. One that the key has already stays, if `KEEPS`, and is replaced otherwise. Whether there was room.
+    /// Inserts a value. A value that the key has already stays, if `KEEPS`, and is replaced otherwise. Returns whether there
+    /// was room.
     #[inline(always)]
     pub(crate) fn put_locked<const KEEPS: bool>(&self, digest: Digest, key: K, value: V) -> bool {
         if KEEPS {
@@ -59,13 +61,14 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         }
     }
 
-    /// Inserts a value unless the key is there, as [`Pinned::try_insert`], or hands key and value back if there is no room.
+    /// Inserts a value unless the key is present, as [`Pinned::try_insert`] does, or hands key and value back if there is no
+    /// room.
     ///
-    /// What is there is `Ok`, too: `Ok(Err(occupied))`, so that `?` hands on that there is no room.
+    /// A key that is present is `Ok`, too: `Ok(Err(occupied))`, so that `?` passes on only the lack of room.
     ///
     /// # Errors
     ///
-    /// [`Full`], as [`Pinned::checked_insert`]. A key that is there needs no room.
+    /// [`Full`], as [`Pinned::checked_insert`]. A key that is present needs no room.
     ///
     /// # Panics
     ///
@@ -91,18 +94,18 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         })
     }
 
-    /// The value of a key, after inserting what `make` returns if it was absent, as [`Pinned::get_or_insert_with`]; or the key
-    /// and what `make` has returned, if there is no room for them.
+    /// Returns the value of a key, after inserting the result of `make` if the key was absent, as
+    /// [`Pinned::get_or_insert_with`] does; or hands back the key and the result of `make`, if there is no room for them.
     ///
-    /// `make` runs at most once, under the writer lock of the key's segment; whether there is room is found out after it.
+    /// `make` runs at most once, under the writer lock of the key's segment; only afterwards is it known whether there is room.
     ///
     /// # Errors
     ///
-    /// [`Full`], as [`Pinned::checked_insert`]. A key that is there needs no room.
+    /// [`Full`], as [`Pinned::checked_insert`]. A key that is present needs no room.
     ///
     /// # Panics
     ///
-    /// If `make` panics or writes to the same map, which then is as it was; and in a closure that runs under this map's lock.
+    /// If `make` panics or writes to the same map, which is then as it was; and in a closure that runs under this map's lock.
     ///
     /// ```
     /// let map = koel::HashMap::builder().fixed_capacity(2).build();
@@ -116,7 +119,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         self.find_or_add(key, make).map(|(entry, _)| &entry.value)
     }
 
-    /// The entry of a key, after inserting what `make` returns if it was absent, and whether it was.
+    /// Finds the entry of a key, after inserting the result of `make` if the key was absent, and says whether it was.
     #[inline(always)]
     pub(crate) fn find_or_add(
         &self,
@@ -164,17 +167,17 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         }
     }
 
-    /// Replaces the value of a key by what `update` makes of it, or inserts `value`, as [`Pinned::update_or_insert`]: the new
-    /// value; or the key and the value that there is no room for.
+    /// Replaces the value of a key by the result of `update`, or inserts `value`, as [`Pinned::update_or_insert`] does, and
+    /// returns the new value; or hands back the key and the value for which there is no room.
     ///
     /// # Errors
     ///
-    /// [`Full`], as [`Pinned::checked_insert`], with `value`. If there is no memory for the entry that is to replace that of a
-    /// key that is there: with what `update` has made.
+    /// [`Full`], as [`Pinned::checked_insert`], with `value`. If there is no memory for the entry that is to replace a present
+    /// one: with the result of `update`.
     ///
     /// # Panics
     ///
-    /// If `update` panics or writes to the same map, which then is as it was; and in a closure that runs under this map's lock.
+    /// If `update` panics or writes to the same map, which is then as it was; and in a closure that runs under this map's lock.
     ///
     /// ```
     /// let map = koel::HashMap::builder().fixed_capacity(2).build();
@@ -194,16 +197,16 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         self.checked_update_or_insert_with(key, update, || value)
     }
 
-    /// The same, of a value that `make` returns, as [`Pinned::update_or_insert_with`]: one of the two runs, once, under the
-    /// writer lock of the key's segment; whether there is room is found out after it.
+    /// The same, with a value that `make` returns, as [`Pinned::update_or_insert_with`] does: one of the two runs, once, under
+    /// the writer lock of the key's segment; only afterwards is it known whether there is room.
     ///
     /// # Errors
     ///
-    /// As [`Pinned::checked_update_or_insert`], with what `make` has returned.
+    /// As [`Pinned::checked_update_or_insert`], with the result of `make`.
     ///
     /// # Panics
     ///
-    /// If `update` or `make` panics or writes to the same map, which then is as it was; and in a closure that runs under this
+    /// If `update` or `make` panics or writes to the same map, which is then as it was; and in a closure that runs under this
     /// map's lock.
     ///
     /// ```
@@ -211,7 +214,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// let pin = map.pin();
     /// let note = |n: u32| pin.checked_update_or_insert_with(n, |old| format!("{old}, again"), || format!("{n}"));
     /// let full = (0..9).find_map(|n| note(n).err()).unwrap();
-    /// assert_eq!(full.value, full.key.to_string()); // what was made comes back
+    /// assert_eq!(full.value, full.key.to_string()); // the value that was made comes back
     /// assert_eq!(note(0).unwrap(), "0, again");
     /// ```
     #[inline(always)]
@@ -222,7 +225,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         make: impl FnOnce() -> V,
     ) -> Result<&V, Full<K, V>> {
         let spot = self.spot(&key);
-        // The closure that does not run is dropped before there is a result that a panic in that could leak.
+        // The closure that does not run is dropped before there is a result that a panic in its drop could leak.
         match spot.found {
             Some(found) => {
                 let updated = self.update_found(key, spot, found, update);
@@ -238,10 +241,10 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         }
     }
 
-    /// Inserts, replaces or removes, as `f` decides upon seeing key and value, if there are any, as [`Pinned::compute`]; or
-    /// hands back the key, and the value that `f` wanted to insert, if there is no room.
+    /// Inserts, replaces or removes an entry, as `f` decides when it sees the present key and value, if there are any, as
+    /// [`Pinned::compute`] does; or hands back the key, and the value that `f` wanted to insert, if there is no room.
     ///
-    /// `f` runs exactly once, under the writer lock of the key's segment; whether there is room is found out after it.
+    /// `f` runs exactly once, under the writer lock of the key's segment; only afterwards is it known whether there is room.
     ///
     /// # Errors
     ///
@@ -249,7 +252,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     ///
     /// # Panics
     ///
-    /// If `f` panics or writes to the same map, or asks to remove an absent key: the map then is as it was. And in a closure
+    /// If `f` panics or writes to the same map, or asks to remove an absent key: the map is then as it was. And in a closure
     /// that runs under this map's lock.
     ///
     /// ```
@@ -288,7 +291,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         self.carry_out(spot, operation)
     }
 
-    /// Does to a key's entry what was decided under the lock; or hands back, unlocked, what there is no room for.
+    /// Does to a key's entry what was decided under the lock; or hands back, unlocked, the pair for which there is no room.
     #[track_caller]
     #[inline(always)]
     pub(super) fn carry_out<'p, T>(
@@ -311,7 +314,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
                 Ok(Compute::Removed(key, value))
             }
             (Operation::Remove, None) => {
-                // A panic hook is the user's: not under the lock.
+                // A panic hook is user code: not under the lock.
                 drop(spot);
                 panic!("{NOTHING_TO_REMOVE}")
             }

@@ -1,5 +1,5 @@
-//! [`Pinned`]: writes by a reference to a key. The entry that they make has a key that is made of it, or a clone of the one
-//! that is stored.
+//! [`Pinned`]: writes by a reference to a key. An entry that they make has a key that is made from the reference, or a clone of
+//! the stored key.
 
 use core::convert::Infallible;
 use core::hash::{BuildHasher, Hash};
@@ -14,7 +14,7 @@ use crate::reclaim::Guard;
 use crate::to_key::ToKey;
 
 impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
-    /// [`Pinned::get_or_insert_with`], by a reference, of which a key is made ([`ToKey`]) if it is absent.
+    /// As [`Pinned::get_or_insert_with`], by a reference, from which a key is made ([`ToKey`]) if the key is absent.
     ///
     /// # Panics
     ///
@@ -34,7 +34,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         expect_room(self.checked_get_or_insert_with_ref(key, make))
     }
 
-    /// [`Pinned::into_get_or_insert_with`], by a reference, of which a key is made ([`ToKey`]) if it is absent.
+    /// As [`Pinned::into_get_or_insert_with`], by a reference, from which a key is made ([`ToKey`]) if the key is absent.
     ///
     /// # Panics
     ///
@@ -57,11 +57,11 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         unsafe { Ref::new(entry, self) }
     }
 
-    /// [`Pinned::try_get_or_insert_with`], by a reference, of which a key is made ([`ToKey`]) if it is absent.
+    /// As [`Pinned::try_get_or_insert_with`], by a reference, from which a key is made ([`ToKey`]) if the key is absent.
     ///
     /// # Errors
     ///
-    /// That of `make`; the map is as it was.
+    /// The error of `make`; the map is as it was.
     ///
     /// # Panics
     ///
@@ -84,7 +84,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         expect_room(self.try_find_or_add_ref(key, make)).map(|(entry, _)| &entry.value)
     }
 
-    /// [`Pinned::update`], by a reference: the new entry has a clone of the key that is stored.
+    /// As [`Pinned::update`], by a reference: the new entry has a clone of the stored key.
     ///
     /// # Panics
     ///
@@ -111,8 +111,8 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         Some(expect_room(self.update_found(own_key, spot, found, update)))
     }
 
-    /// [`Pinned::update_or_insert`], by a reference, of which a key is made ([`ToKey`]) if it is absent; else the new entry has
-    /// a clone of the key that is stored.
+    /// As [`Pinned::update_or_insert`], by a reference, from which a key is made ([`ToKey`]) if the key is absent; otherwise
+    /// the new entry has a clone of the stored key.
     ///
     /// # Panics
     ///
@@ -135,8 +135,8 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         self.update_or_insert_with_ref(key, update, || value)
     }
 
-    /// [`Pinned::update_or_insert_with`], by a reference: as [`Pinned::update_or_insert_ref`]. What both closures would have to
-    /// own takes one: [`Pinned::compute_ref`].
+    /// As [`Pinned::update_or_insert_with`], by a reference: see [`Pinned::update_or_insert_ref`]. If both closures would have
+    /// to own the same thing, use a single closure: [`Pinned::compute_ref`].
     ///
     /// # Panics
     ///
@@ -163,8 +163,9 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         expect_room(self.checked_update_or_insert_with_ref(key, update, make))
     }
 
-    /// [`Pinned::compute`], by a reference: if an entry is inserted, its key is made of that ([`ToKey`]); one that replaces
-    /// another has a clone of the key that is stored. If `f` removes the entry or leaves all as it is, no key is made.
+    /// As [`Pinned::compute`], by a reference: if an entry is inserted, its key is made from the reference ([`ToKey`]); an
+    /// entry that replaces another has a clone of the stored key. If `f` removes the entry or leaves everything as it is, no
+    /// key is made.
     ///
     /// # Panics
     ///
@@ -195,11 +196,11 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         expect_room(self.checked_compute_ref(key, f))
     }
 
-    /// [`Pinned::checked_get_or_insert_with`], by a reference, of which a key is made ([`ToKey`]) if it is absent.
+    /// As [`Pinned::checked_get_or_insert_with`], by a reference, from which a key is made ([`ToKey`]) if the key is absent.
     ///
     /// # Errors
     ///
-    /// [`Full`], with the key and what `make` has returned.
+    /// [`Full`], with the key and the result of `make`.
     ///
     /// # Panics
     ///
@@ -225,7 +226,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         Ok(&entry.value)
     }
 
-    /// [`Pinned::checked_update_or_insert_with`], by a reference: as [`Pinned::update_or_insert_ref`].
+    /// As [`Pinned::checked_update_or_insert_with`], by a reference: see [`Pinned::update_or_insert_ref`].
     ///
     /// # Errors
     ///
@@ -241,7 +242,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     /// let count = |word: &str| pin.checked_update_or_insert_with_ref(word, |count| count + 1, || 1);
     /// let words = ["to", "be", "or", "not", "that", "is", "the", "question", "whether", "it"];
     /// let full = words.into_iter().find_map(|word| count(word).err()).unwrap();
-    /// assert_eq!((count("to"), full.value), (Ok(&2), 1)); // what is there needs no room
+    /// assert_eq!((count("to"), full.value), (Ok(&2), 1)); // a key that is present needs no room
     /// ```
     #[inline(always)]
     pub fn checked_update_or_insert_with_ref<Q>(
@@ -275,7 +276,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         }
     }
 
-    /// [`Pinned::checked_compute`], by a reference: as [`Pinned::compute_ref`].
+    /// As [`Pinned::checked_compute`], by a reference: see [`Pinned::compute_ref`].
     ///
     /// # Errors
     ///
@@ -326,8 +327,8 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         self.carry_out(spot, operation)
     }
 
-    /// The entry of a key, after inserting what `make` returns if it was absent, and whether it was; unless `make` returns an
-    /// error. The reference is hashed, not the key as well.
+    /// Finds the entry of a key, after inserting the result of `make` if the key was absent, and says whether it was; unless
+    /// `make` returns an error. Only the reference is hashed, not the key as well.
     #[inline(always)]
     fn try_find_or_add_ref<Q, E>(
         &self,

@@ -1,8 +1,8 @@
 //! The steps that the writes of a [`Pinned`] are made of.
 //!
-//! Every operation locks and finds, then makes its new entry, then commits by one call of the engine, then unlocks, and
-//! only then retires what it replaced: no user code but `Eq`, `Hash`, the closure of the operation and what makes its key
-//! of a reference runs under the lock, and whatever panics, nothing is half done.
+//! Every operation locks and finds, then makes its new entry, then commits by one call of the engine, then unlocks, and only
+//! then retires the entry that it replaced. No user code runs under the lock except `Eq`, `Hash`, the closure of the operation
+//! and the conversion of a reference into a key; and whatever panics, nothing is left half done.
 
 use core::hash::{BuildHasher, Hash};
 
@@ -21,13 +21,13 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
         &self.map.table.directory
     }
 
-    /// Unlocks, and frees an entry that has just been taken out of the table when nobody looks at it any more [C2]. It
-    /// is not retired under the lock, because that may drop other entries; plain ones wait there for company [C4].
+    /// Unlocks, and frees an entry that has just been taken out of the table when nobody looks at it any more [C2]. It is not
+    /// retired under the lock, because that may drop other entries; plain entries wait there for company [C4].
     ///
     /// # Safety
     ///
     /// Taken out under this lock, and retired once.
-    // Always, as `swap_found`: what is locked would be handed on through memory.
+    // Always, as `swap_found`: otherwise the locked state would be passed through memory.
     #[inline(always)]
     unsafe fn retire(&self, mut spot: Spot<'_>, entry: EntryPointer) {
         if Entry::<K, V>::GATHERS {
@@ -44,7 +44,7 @@ impl<K, V, S, G: Guard> Pinned<'_, K, V, S, G> {
         }
     }
 
-    /// A new entry, in memory that belongs to the locked segment; key and value back if there is none.
+    /// Makes a new entry, in memory that belongs to the locked segment; returns key and value if there is none.
     #[inline]
     pub(super) fn make(&self, spot: &mut Spot<'_>, key: K, value: V) -> Checked<OwnedEntry<K, V>, K, V> {
         let within = if spot.found.is_some() { Within::Home } else { Within::Page };
@@ -94,13 +94,13 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
     /// Locks the segment of a key with this digest, and finds the key.
     #[inline]
     pub(super) fn spot_of<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> Spot<'_> {
-        // SAFETY: called with what is in the table.
+        // SAFETY: called with entries that are in the table.
         let eq = |entry| key.equivalent(unsafe { &self.entry_behind(entry).key });
         self.map.table.prefetch_home(digest);
         self.directory().lock_and_find(digest, eq)
     }
 
-    /// Puts a new entry where none is; unlocks, and gives key and value back, if there is no room.
+    /// Puts a new entry where there is none; unlocks, and gives key and value back, if there is no room.
     #[inline]
     pub(super) fn add_at(&self, spot: Spot<'_>, new: OwnedEntry<K, V>) -> Checked<&Entry<K, V>, K, V> {
         let pointer = new.pointer();
@@ -119,7 +119,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
 
     /// Computes the digest of an entry that is in the table.
     pub(super) fn rehash(&self) -> impl Fn(EntryPointer) -> Digest {
-        // SAFETY: called, by growth and shrinking, with what is in the table.
+        // SAFETY: called, by growth and shrinking, with entries that are in the table.
         |entry| self.map.digest(unsafe { &self.entry_behind(entry).key })
     }
 
@@ -147,8 +147,8 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         Ok((old, unsafe { self.entry_behind(pointer) }))
     }
 
-    /// Replaces the value that was found by what `update` makes of it; the new one.
-    // The key first: if `update` panics it is dropped last, when the lock has been given back.
+    /// Replaces the value that was found by the result of `update`; returns the new value.
+    // The key first: if `update` panics it is dropped last, when the lock has been released.
     #[inline]
     pub(super) fn update_found(
         &self,

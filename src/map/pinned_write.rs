@@ -1,5 +1,5 @@
-//! [`Pinned`], the writing half. What its operations are made of is in `pinned_steps`; those that hand back what has no room
-//! are in `pinned_checked`, those by a reference to a key in `pinned_ref`.
+//! [`Pinned`], the writing half. The steps of its operations are in `pinned_steps`; operations that hand back a pair that has
+//! no room are in `pinned_checked`, those by a reference to a key in `pinned_ref`.
 
 use core::hash::{BuildHasher, Hash};
 use core::ptr::NonNull;
@@ -17,13 +17,12 @@ use crate::outcome::{Compute, Occupied, Operation, expect_room};
 use crate::reclaim::Guard;
 
 impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
-    /// Inserts a value, and returns the one that the key had. The whole entry is replaced, key included.
+    /// Inserts a value, and returns the previous value of the key. The whole entry is replaced, including the key.
     ///
     /// # Panics
     ///
-    /// If the map has a fixed capacity and is full, or cannot grow for lack of memory: see
-    /// [`Pinned::checked_insert`]. And, like all that writes, in a closure that runs under this map's lock: see
-    /// [`HashMap`](crate::HashMap#under-a-lock).
+    /// If the map has a fixed capacity and is full, or cannot grow for lack of memory: see [`Pinned::checked_insert`]. And,
+    /// like all methods that write, in a closure that runs under this map's lock: see [`HashMap`](crate::HashMap#under-a-lock).
     ///
     /// ```
     /// let map = koel::HashMap::new();
@@ -38,11 +37,12 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         expect_room(self.checked_insert(key, value))
     }
 
-    /// Inserts a value unless the key is there, and returns a reference to it. A key that is there costs a look-up.
+    /// Inserts a value unless the key is present, and returns a reference to it. For a key that is present, this costs a
+    /// look-up.
     ///
     /// # Errors
     ///
-    /// [`Occupied`] if the key is there: with its value, and the one that was not inserted.
+    /// [`Occupied`] if the key is present: with its value, and the value that was not inserted.
     ///
     /// # Panics
     ///
@@ -59,14 +59,14 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         expect_room(self.checked_try_insert(key, value))
     }
 
-    /// Inserts what `make` returns unless the key is there, and returns a reference to it: it tells whether the value is new,
-    /// which [`Pinned::get_or_insert_with`] does not.
+    /// Inserts the result of `make` unless the key is present, and returns a reference to it. The result tells whether the
+    /// value is new, which that of [`Pinned::get_or_insert_with`] does not.
     ///
-    /// `make` runs at most once, under the writer lock of the key's segment. A key that is there costs a look-up.
+    /// `make` runs at most once, under the writer lock of the key's segment. For a key that is present, this costs a look-up.
     ///
     /// # Errors
     ///
-    /// If the key is there: its value.
+    /// If the key is present: its value.
     ///
     /// # Panics
     ///
@@ -86,7 +86,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         }
     }
 
-    /// The value of a key, after inserting `value` if it was absent.
+    /// Returns the value of a key, after inserting `value` if the key was absent.
     ///
     /// # Panics
     ///
@@ -102,8 +102,8 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         self.get_or_insert_with(key, || value)
     }
 
-    /// The value of a key, after inserting the type's default if it was absent. As [`Pinned::get_or_insert_with`]: a key that
-    /// is there costs a look-up.
+    /// Returns the value of a key, after inserting the type's default if the key was absent. As with
+    /// [`Pinned::get_or_insert_with`], a key that is present costs a look-up.
     ///
     /// # Panics
     ///
@@ -127,14 +127,13 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         self.get_or_insert_with(key, V::default)
     }
 
-    /// The value of a key, after inserting what `make` returns if it was absent.
+    /// Returns the value of a key, after inserting the result of `make` if the key was absent.
     ///
     /// `make` runs at most once, under the writer lock of the key's segment: no two threads make a value for one key.
     ///
     /// # Panics
     ///
-    /// If there is no room, as [`Pinned::insert`]; if `make` panics or writes to the same map, which then is as it
-    /// was.
+    /// If there is no room, as [`Pinned::insert`]; if `make` panics or writes to the same map, which is then as it was.
     ///
     /// ```
     /// let map = koel::HashMap::new();
@@ -148,11 +147,11 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         expect_room(self.checked_get_or_insert_with(key, make))
     }
 
-    /// The value of a key, after inserting what `make` returns if it was absent, with the view: to be returned from the
-    /// function that has made the pin, or kept. It is there, also if another thread removes it meanwhile. From a
-    /// [`pin_owned`](crate::HashMap::pin_owned) it is `Send`.
+    /// Returns the value of a key with the view, after inserting the result of `make` if the key was absent: to be kept or to
+    /// be returned from the function that has made the pin. The value stays available even if another thread removes it
+    /// meanwhile. From a [`pin_owned`](crate::HashMap::pin_owned) it is `Send`.
     ///
-    /// `make` runs at most once, as in [`Pinned::get_or_insert_with`]. A key that is there costs a look-up.
+    /// `make` runs at most once, as in [`Pinned::get_or_insert_with`]. For a key that is present, this costs a look-up.
     ///
     /// # Panics
     ///
@@ -184,13 +183,13 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         unsafe { Ref::new(entry, self) }
     }
 
-    /// The value of a key, after inserting what `make` returns, if that is no error, if the key was absent.
+    /// Returns the value of a key, after inserting the result of `make`, unless that is an error, if the key was absent.
     ///
     /// `make` runs at most once, under the writer lock of the key's segment, as in [`Pinned::get_or_insert_with`].
     ///
     /// # Errors
     ///
-    /// That of `make`; the map is as it was.
+    /// The error of `make`; the map is as it was.
     ///
     /// # Panics
     ///
@@ -207,7 +206,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         expect_room(self.try_find_or_add(key, make)).map(|(entry, _)| &entry.value)
     }
 
-    /// Replaces the value of a key by what `update` makes of it, and returns the new one; `None` if it is absent.
+    /// Replaces the value of a key by the result of `update`, and returns the new value; `None` if the key is absent.
     ///
     /// `update` runs at most once, under the writer lock of the key's segment. The key is owned because a change makes
     /// a new entry, whose key replaces the stored one.
@@ -231,8 +230,8 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         Some(expect_room(self.update_found(key, spot, found, update)))
     }
 
-    /// Replaces the value of a key by what `update` makes of it, or inserts `value`; returns the new value. Either makes
-    /// a new entry, with this key.
+    /// Replaces the value of a key by the result of `update`, or inserts `value`; returns the new value. Either makes a new
+    /// entry, with this key.
     ///
     /// # Panics
     ///
@@ -251,10 +250,10 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         expect_room(self.checked_update_or_insert(key, update, value))
     }
 
-    /// Replaces the value of a key by what `update` makes of it, or inserts what `make` returns; returns the new
-    /// value. One of the two runs, once, under the writer lock of the key's segment. Either makes a new entry, with this
-    /// key. What both would have to own, as a value that is appended to a list, takes one closure: [`Pinned::compute`], with a
-    /// `match`.
+    /// Replaces the value of a key by the result of `update`, or inserts the result of `make`; returns the new value. One of
+    /// the two runs, once, under the writer lock of the key's segment. Either makes a new entry, with this key. If both
+    /// closures would have to own the same thing, as a value that is appended to a list, use a single closure:
+    /// [`Pinned::compute`], with a `match`.
     ///
     /// # Panics
     ///
@@ -277,16 +276,16 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         expect_room(self.checked_update_or_insert_with(key, update, make))
     }
 
-    /// Inserts, replaces or removes, as `f` decides upon seeing key and value, if there are any.
+    /// Inserts, replaces or removes an entry, as `f` decides when it sees the present key and value, if there are any.
     ///
-    /// `f` runs exactly once, under the writer lock of the key's segment: nobody else writes to the key from what it
-    /// sees to what it decides. It should be short; it may read the map, but not write to it. An insertion makes a new
-    /// entry: this key replaces the stored one. Where `f` never aborts, say so: `Operation::<_, ()>::Insert(value)`.
+    /// `f` runs exactly once, under the writer lock of the key's segment: nobody else writes to the key between what `f` sees
+    /// and what it decides. It should be short; it may read the map, but not write to it. An insertion makes a new entry: this
+    /// key replaces the stored one. Where `f` never aborts, name a type: `Operation::<_, ()>::Insert(value)`.
     ///
     /// # Panics
     ///
-    /// If `f` panics or writes to the same map; if it asks to remove an absent key; if there is no room, as
-    /// [`Pinned::insert`]. The map then is as it was.
+    /// If `f` panics or writes to the same map; if it asks to remove an absent key; if there is no room, as [`Pinned::insert`].
+    /// The map is then as it was.
     ///
     /// ```
     /// use koel::{Compute, HashMap, Operation};
@@ -346,9 +345,9 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         Some(self.take_out(spot, found).pair())
     }
 
-    /// Removes a key, and returns the entry that it had, with the view: to be returned from the function that has made the pin,
-    /// or kept. It is dropped some time after this and all other pins that are older than the removal have ended, and some more
-    /// is removed.
+    /// Removes a key, and returns its entry with the view, to be kept or to be returned from the function that has made the
+    /// pin. The entry is dropped some time after this and all other pins that are older than the removal have ended, and some
+    /// more entries are removed.
     ///
     /// # Panics
     ///
@@ -367,7 +366,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         Some(unsafe { Ref::new(entry, self) })
     }
 
-    /// Inserts a value, as [`Pinned::insert`]: the entry that was replaced.
+    /// Inserts a value, as [`Pinned::insert`] does, and returns the entry that was replaced.
     #[track_caller]
     pub(crate) fn insert_entry(&self, key: K, value: V) -> Option<&Entry<K, V>> {
         let spot = self.spot(&key);
@@ -378,7 +377,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         Some(expect_room(self.replace_found(spot, found, key, value)).0)
     }
 
-    /// The same, with the view.
+    /// As `insert_entry`, with the view.
     #[track_caller]
     pub(crate) fn into_insert(self, key: K, value: V) -> Option<Ref<'m, K, V, S, G>> {
         let entry = NonNull::from(self.insert_entry(key, value)?);
@@ -392,11 +391,11 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     ///
     /// # Errors
     ///
-    /// If the condition does not hold: the entry, which stays. `Ok(None)` says that there was none.
+    /// If the condition does not hold: the entry, which stays. `Ok(None)` means that there was none.
     ///
     /// # Panics
     ///
-    /// If `condition` panics or writes to the same map, which then is as it was.
+    /// If `condition` panics or writes to the same map, which is then as it was.
     ///
     /// ```
     /// let map = koel::HashMap::from([(1, 1)]);
@@ -420,13 +419,13 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
 
     /// Keeps the entries for which `keep` holds and removes the others.
     ///
-    /// Sees what a [walk](Pinned::iter) sees, with no lock held: each entry that is present throughout, others at most once.
-    /// Those that `keep` refuses are removed up to 31 at a time, also if it panics later; until then they are found, and
-    /// counted by [`Pinned::len`]. If an entry has been replaced when it is to be removed, `keep` is asked about the new one,
-    /// and so on: a closure that replaces each that it refuses has no end, and one that counts what it refuses may count too
-    /// many. About a value that was changed in place, as an atomic is, it is not asked again. [`Pinned::remove_if`] asks under
-    /// the lock, which a `compute` that makes such changes holds as well. An entry whose key hashes otherwise by now, or does
-    /// not equal itself, goes as well, but stays if it has been moved meanwhile or collides with many.
+    /// Sees the entries that a [walk](Pinned::iter) sees, with no lock held: each entry that is present throughout, others at
+    /// most once. Entries that `keep` refuses are removed up to 31 at a time, even if it panics later; until then they are
+    /// found, and counted by [`Pinned::len`]. If an entry has been replaced when it is to be removed, `keep` is asked about the
+    /// new one, and so on: a closure that replaces each entry that it refuses does not end, and one that counts its refusals
+    /// may count too many. If a value was changed in place, as an atomic is, `keep` is not asked again; [`Pinned::remove_if`]
+    /// asks under the lock, which a `compute` that makes such changes holds as well. An entry whose key hashes differently by
+    /// now, or does not equal itself, is removed as well, but stays if it has been moved meanwhile or collides with many.
     ///
     /// # Panics
     ///
@@ -446,14 +445,14 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         });
     }
 
-    /// Inserts all pairs, in order. An empty map gets room beforehand for as many as the iterator promises. One that has
-    /// entries does not: `reserve` before, so that it need not grow on the way.
+    /// Inserts all pairs, in order. An empty map gets room beforehand for as many pairs as the iterator promises. A map that
+    /// has entries does not: call `reserve` before, so that it need not grow on the way.
     ///
     /// Up to 32 pairs (one, if they are larger than 4 KiB) are taken before the first of them is inserted, so that their waits
-    /// for memory overlap: beyond the caches that is faster than inserting one by one. So an iterator that waits, as a
-    /// channel's does, holds pairs back that it has yielded; [`Pinned::insert`] does not. If the iterator panics, those that it
-    /// yielded are inserted, as far as there is room. If there is none, or an insertion panics, up to 31 pairs that were taken
-    /// after it are dropped.
+    /// for memory overlap: beyond the caches that is faster than inserting one by one. So where an iterator waits, as a
+    /// channel's does, pairs that it has yielded are held back; with [`Pinned::insert`] they are not. If the iterator panics,
+    /// the pairs that it yielded are inserted, as far as there is room. If there is no room, or an insertion panics, up to 31
+    /// pairs that were taken after it are dropped.
     ///
     /// # Panics
     ///
@@ -472,8 +471,8 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     /// Makes room for `additional` more entries: if they spread evenly, none of them makes the map grow. A map of
     /// fixed capacity stays as it is.
     ///
-    /// Looks at each segment, with its lock, where no earlier call has made as much room: a microsecond for some dozens of
-    /// them.
+    /// Looks at each segment, under its lock, unless an earlier call has made as much room: a microsecond for some dozens of
+    /// segments.
     ///
     /// # Panics
     ///
@@ -492,8 +491,9 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         bulk::reserve(self, additional);
     }
 
-    /// [`Pinned::reserve`], or an error if there is no memory for so many entries, or a map may not have so many: then the
-    /// map is as it was, but for what has grown already. A map of fixed capacity stays as it is, and the answer is always `Ok`.
+    /// As [`Pinned::reserve`], but returns an error if there is no memory for this many entries, or a map may not have so many:
+    /// then the map is as it was, except for segments that have grown already. For a map of fixed capacity, which stays as it
+    /// is, the answer is always `Ok`.
     ///
     /// # Errors
     ///
@@ -514,18 +514,18 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
         SharedMap::try_reserve(self, additional)
     }
 
-    /// Makes segments that have much more room than entries smaller, by halves: one that is about half full stays as it is; the
-    /// same entries take less memory in a map that is collected of them. And gives back memory that is not in use:
+    /// Halves segments that have much more room than entries, as often as needed. A segment that is about half full stays as it
+    /// is; a map that is collected from the same entries takes less memory. Also gives back memory that is not in use:
     ///
-    /// * tables that were grown out of, and lists of colliding keys that have gone: when no older pin lives, and with many pins
-    ///   at a time not before some more entries have been removed;
-    /// * of entries, all chunks in which none is left, but the last one: of 16 KiB, in large maps of 4 MiB. Where some entries
-    ///   are left everywhere, a clone or what is collected takes less;
+    /// * tables that were outgrown, and lists of colliding keys that are gone: when no older pin lives, and with many pins at a
+    ///   time not before some more entries have been removed;
+    /// * of entries, all chunks in which none is left, except the last chunk: of 16 KiB, in large maps of 4 MiB. Where some
+    ///   entries are left everywhere, a clone or a collected map takes less;
     /// * [home cells](crate::Builder::home_cells): all at once and for good, and only when none is in use. Where that matters,
-    ///   do without them.
+    ///   do without home cells.
     ///
     /// A map of fixed capacity keeps its slots, and such lists. [`HashMap::shrink_to_fit`](crate::HashMap::shrink_to_fit) finds
-    /// more to give back: what this pin keeps alive stays.
+    /// more to give back: memory that this pin keeps alive stays.
     ///
     /// # Panics
     ///

@@ -1,9 +1,9 @@
 //! Parallel iteration and collection. Feature `rayon`.
 //!
-//! Pairs are hashed and divided into lists by the stretch of the directory that they belong to, and then each stretch is filled
-//! by one thread, some pairs ahead of which memory is fetched: no two threads meet at a lock, and what is written to stays in
-//! the caches. With one thread, that alone makes up for dividing them, in tables beyond the caches. Where nobody else uses the
-//! map, segments that lie in one stretch as a whole are filled without their locks [W7].
+//! Pairs are hashed and divided into lists by the stretch of the directory that they belong to. Then each stretch is filled by
+//! one thread, and memory is fetched some pairs ahead: no two threads meet at a lock, and the memory that is written to stays
+//! in the caches. Even with one thread, that makes up for the division, in tables larger than the caches. Where nobody else
+//! uses the map, segments that are entirely within one stretch are filled without their locks [W7].
 
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -24,20 +24,22 @@ use crate::hash::{Digest, scale};
 use crate::outcome::FULL;
 use crate::reclaim::Guard;
 
-/// Most lists that pairs are divided into, by the top bits of their prefixes. So many that a large map's stretches are not much
-/// larger than a second-level cache, and few enough to be written to in turn without missing the TLB.
+/// The largest number of lists that pairs are divided into, by the top bits of their prefixes. There are so many that a large
+/// map's stretches are not much larger than a second-level cache, and so few that they can be written to in turn without
+/// missing the TLB.
 const MOST_LISTS: usize = 256;
-/// Pairs of a list, at least, if it is known how many there are.
+/// The smallest number of pairs in a list, if the total is known.
 const PAIRS_PER_LIST: usize = 4096;
-/// Segments, at least, of what one thread fills where nobody else uses the map: those at its ends are shared with others.
+/// The smallest number of segments that one thread fills where nobody else uses the map: those at the ends are shared with
+/// others.
 const SEGMENTS_PER_PART: u32 = 4;
 
-/// Pairs with their digests, of some lists, one after another; each in order.
+/// Pairs with their digests, from some lists, one list after another; each list in order.
 type Pairs<K, V> = Flatten<vec::IntoIter<Vec<(Digest, K, V)>>>;
 
 /// Pairs with their digests, divided into lists. In each they are in order, as far as the iterator has one.
 struct Divided<K, V> {
-    /// The lists of each of those who divided some, as many of each.
+    /// For each thread that divided pairs its lists, the same number for each.
     shares: Vec<Vec<Vec<(Digest, K, V)>>>,
     /// A power of two.
     lists: usize,
@@ -56,7 +58,7 @@ fn divided<K: Send, V: Send>(
         let digest = digest(&key);
         let list = &mut share[scale(digest.prefix(), lists as u32) as usize];
         if let Err(error) = list.try_reserve(1) {
-            // Not a reason for the process to end; on one of several threads, which tell.
+            // Not a reason for the process to end; several threads may panic here, and each reports it.
             panic!("{error}");
         }
         list.push((digest, key, value));
@@ -67,15 +69,15 @@ fn divided<K: Send, V: Send>(
     Divided { shares, lists, len }
 }
 
-/// The largest that is not larger; 1 for 0.
+/// The largest power of two that is not larger; 1 for 0.
 fn power_of_two(n: usize) -> usize {
     1 << n.max(1).ilog2()
 }
 
 impl<K: Send, V: Send> Divided<K, V> {
-    /// Inserts all pairs, those of as many neighbouring lists at a time as make `parts` of them, a power of two; fewer lists
-    /// than that are a part each. `insert` gets the pairs of a part and the prefixes that it covers, and says whether all had
-    /// room. Panics if not.
+    /// Inserts all pairs, in `parts` parts (a power of two), each of as many neighbouring lists as that takes; if there are
+    /// fewer lists than `parts`, each list is a part. `insert` gets the pairs of a part and the prefixes that it covers, and
+    /// returns whether all had room. Panics if not.
     fn insert(mut self, parts: usize, insert: impl Fn(Pairs<K, V>, Range<u64>) -> bool + Send + Sync) {
         let parts = parts.min(self.lists);
         let (side_by_side, width) = (self.lists / parts, (1 << 32) / parts as u64);
@@ -102,7 +104,7 @@ pub(crate) fn par_extend_alone<K: Send, V: Send>(
     let pairs = divided(pairs, |key| map.digest_of(key));
     map.remake_for(pairs.len);
     let map = &*map;
-    // What grew from few segments is filled with locks, by all threads.
+    // A map that grew from few segments is filled with locks, by all threads.
     let parts = match map.directory().first_segments() / SEGMENTS_PER_PART {
         0 | 1 => MOST_LISTS,
         parts => power_of_two(parts as usize),
@@ -117,10 +119,10 @@ pub(crate) fn insert_part<K, V>(pairs: Pairs<K, V>, target: impl Target<K, V>) -
     in_batches(pairs, |_, pair| pair, target)
 }
 
-/// What one thread fills of a map that nobody uses but those who fill other parts of it.
+/// The part of a map that one thread fills; nobody uses the map except threads that fill other parts.
 struct Part<'m, M> {
     map: &'m M,
-    /// Prefixes of this part, whose segments cover none of another one's.
+    /// Prefixes of this part whose segments cover no prefix of another part.
     alone: Range<u64>,
 }
 
@@ -134,7 +136,7 @@ impl<K, V, M: Fill<K, V>> Target<K, V> for Part<'_, M> {
     fn insert(&mut self, digest: Digest, key: K, value: V) -> bool {
         if self.alone.contains(&digest.prefix().into()) {
             // SAFETY: `par_extend_alone` has borrowed the map mutably. Parts have no prefix in common, so that the segment,
-            // which covers no other part's, is used by us alone; and nobody shrinks the map.
+            // which covers no prefix of another part, is used by us alone; and nobody shrinks the map.
             unsafe { self.map.insert_alone(Ours::Segment, digest, key, value) }
         } else {
             self.map.insert_locked(digest, key, value)
@@ -143,7 +145,7 @@ impl<K, V, M: Fill<K, V>> Target<K, V> for Part<'_, M> {
 }
 
 impl<K: Send + Sync, V: Send + Sync, S, G: Guard> Pinned<'_, K, V, S, G> {
-    /// Walks over all entries on rayon's threads; sees what [`Pinned::iter`] would see. Needs the feature `rayon`.
+    /// Walks over all entries on rayon's threads; sees the entries that [`Pinned::iter`] would see. Needs the feature `rayon`.
     ///
     /// # Panics
     ///
@@ -156,7 +158,7 @@ impl<K: Send + Sync, V: Send + Sync, S, G: Guard> Pinned<'_, K, V, S, G> {
     /// assert_eq!(map.pin().par_iter().map(|(_, value)| value).sum::<u64>(), 499_500);
     /// ```
     pub fn par_iter(&self) -> ParIter<'_, K, V> {
-        // Here as well as when the walk begins: that may be on one of rayon's threads.
+        // Here as well as when the walk begins, because that may be on one of rayon's threads.
         self.map.table.directory.assert_not_writing();
         ParIter { table: &self.map.table }
     }
@@ -173,7 +175,7 @@ impl<'p, K: Send + Sync, V: Send + Sync> ParallelIterator for ParIter<'p, K, V> 
 
     fn drive_unindexed<C: UnindexedConsumer<Self::Item>>(self, consumer: C) -> C::Result {
         let table = self.table;
-        // By this thread, which must not be writing: those that walk are not, and would wait for it.
+        // By this thread, which must not be writing: the threads that walk are not, and would wait for it.
         let walk = table.directory.ranges().into_par_iter().flat_map_iter(move |range| {
             let mut entries = Vec::new();
             {
@@ -181,8 +183,8 @@ impl<'p, K: Send + Sync, V: Send + Sync> ParallelIterator for ParIter<'p, K, V> 
                 let _guard = table.collector.enter();
                 table.directory.snapshot_range(range, &mut entries);
             }
-            // SAFETY: in the table just now, and so not retired before the view that `'p` borrows was pinned: its guard
-            // keeps them alive as long as that is borrowed [I6].
+            // SAFETY: in the table just now, and so not retired before the view that `'p` borrows was pinned: its guard keeps
+            // them alive as long as the view is borrowed [I6].
             entries.into_iter().map(|entry| unsafe { Entry::<K, V>::deref(entry) }.pair())
         });
         walk.drive_unindexed(consumer)
@@ -224,8 +226,8 @@ impl<K: Send, V: Send, S> IntoParallelIterator for HashMap<K, V, S> {
 }
 
 impl<K: Pod + Send + Sync, V: Pod + Send + Sync, S: Sync> InlineMap<K, V, S> {
-    /// Walks over copies of all entries on rayon's threads; sees what [`InlineMap::iter`] would see. Needs the feature
-    /// `rayon`.
+    /// Walks over copies of all entries on rayon's threads; sees the entries that [`InlineMap::iter`] would see. Needs the
+    /// feature `rayon`.
     ///
     /// # Panics
     ///
@@ -293,9 +295,9 @@ impl<K: Pod + Send, V: Pod + Send, S> IntoParallelIterator for InlineMap<K, V, S
     }
 }
 
-/// Inserts all pairs on rayon's threads. Of several values of a key the last stays. All pairs are in memory twice
-/// meanwhile, with 8 bytes more for each. Panics as [`HashMap`]'s `extend` does; if the iterator panics, or hashing one of its
-/// keys does, none has been inserted. (When the map grows, keys are hashed once more.)
+/// Inserts all pairs on rayon's threads. Of several values of a key the last stays. Meanwhile all pairs are in memory twice,
+/// with 8 more bytes for each. Panics as [`HashMap`]'s `extend` does; if the iterator panics, or hashing one of its keys does,
+/// none has been inserted. (When the map grows, keys are hashed once more.)
 ///
 /// ```
 /// use rayon::prelude::*;
@@ -321,14 +323,14 @@ where
     V: Send + Sync,
     S: BuildHasher + Sync,
 {
-    /// Inserts all pairs on rayon's threads, while others may use the map. `insert` gets those of each part, with a view: it
-    /// says whether all had room. Panics if not.
+    /// Inserts all pairs on rayon's threads, while others may use the map. `insert` gets the pairs of each part, with a view,
+    /// and returns whether all had room. Panics if not.
     pub(crate) fn par_insert(
         &self,
         pairs: impl IntoParallelIterator<Item = (K, V)>,
         insert: impl Fn(Pinned<'_, K, V, S>, Pairs<K, V>) -> bool + Send + Sync,
     ) {
-        // Asked here, as other threads insert, who are not writing, and would wait for this one.
+        // Checked here, because other threads insert: they are not writing, and would wait for this one.
         self.table.directory.assert_not_writing();
         let pairs = divided(pairs, |key| self.digest(key));
         if self.is_empty() {
@@ -339,8 +341,8 @@ where
     }
 }
 
-/// As `&HashMap` does, but mostly without locks, as nobody else uses the map, and an empty map is made anew for as many pairs
-/// as there are.
+/// As `&HashMap` does, but mostly without locks, as nobody else uses the map; and an empty map is rebuilt for as many pairs as
+/// there are.
 impl<K, V, S> ParallelExtend<(K, V)> for HashMap<K, V, S>
 where
     K: Hash + Eq + Send + Sync,
@@ -352,8 +354,8 @@ where
     }
 }
 
-/// A map made for all pairs, which are inserted on rayon's threads. Of several values of a key the last stays. All pairs are in
-/// memory twice meanwhile, with 8 bytes more for each. Panics if there is no memory for the map.
+/// Makes a map for all pairs and inserts them on rayon's threads. Of several values of a key the last stays. Meanwhile all
+/// pairs are in memory twice, with 8 more bytes for each. Panics if there is no memory for the map.
 impl<K, V, S> FromParallelIterator<(K, V)> for HashMap<K, V, S>
 where
     K: Hash + Eq + Send + Sync,
@@ -367,9 +369,9 @@ where
     }
 }
 
-/// Inserts all pairs on rayon's threads. Of several values of a key the last stays. All pairs are in memory twice
-/// meanwhile, with 8 bytes more for each. Panics as [`InlineMap::extend`] does; if the iterator panics, or hashing one of its
-/// keys does, none has been inserted. (When the map grows, keys are hashed once more.)
+/// Inserts all pairs on rayon's threads. Of several values of a key the last stays. Meanwhile all pairs are in memory twice,
+/// with 8 more bytes for each. Panics as [`InlineMap::extend`] does; if the iterator panics, or hashing one of its keys does,
+/// none has been inserted. (When the map grows, keys are hashed once more.)
 impl<K, V, S> ParallelExtend<(K, V)> for &InlineMap<K, V, S>
 where
     K: Pod + Hash + Eq + Send + Sync,
@@ -377,7 +379,7 @@ where
     S: BuildHasher + Sync,
 {
     fn par_extend<I: IntoParallelIterator<Item = (K, V)>>(&mut self, pairs: I) {
-        // Asked here, as other threads insert, who are not writing, and would wait for this one.
+        // Checked here, because other threads insert: they are not writing, and would wait for this one.
         self.slots.assert_not_writing();
         let pairs = divided(pairs, |key| self.digest(key));
         if self.is_empty() {
@@ -388,7 +390,7 @@ where
     }
 }
 
-/// As `&InlineMap` does, but mostly without locks, as nobody else uses the map, and an empty map is made anew for as many pairs
+/// As `&InlineMap` does, but mostly without locks, as nobody else uses the map; and an empty map is rebuilt for as many pairs
 /// as there are.
 impl<K, V, S> ParallelExtend<(K, V)> for InlineMap<K, V, S>
 where
@@ -401,8 +403,8 @@ where
     }
 }
 
-/// A map made for all pairs, which are inserted on rayon's threads. Of several values of a key the last stays. All pairs are in
-/// memory twice meanwhile, with 8 bytes more for each. Panics if there is no memory for the map.
+/// Makes a map for all pairs and inserts them on rayon's threads. Of several values of a key the last stays. Meanwhile all
+/// pairs are in memory twice, with 8 more bytes for each. Panics if there is no memory for the map.
 impl<K, V, S> FromParallelIterator<(K, V)> for InlineMap<K, V, S>
 where
     K: Pod + Hash + Eq + Send + Sync,

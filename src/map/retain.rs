@@ -1,4 +1,4 @@
-//! `retain` of either map: entries are looked at without a lock, and those that go are removed many with one lock.
+//! `retain` of either map: entries are looked at without a lock, and many of those to be removed are removed under one lock.
 
 use core::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,11 +11,11 @@ use crate::entries::{EntryPointer, RETIRED_AS_ONE, Slots, retire_all};
 use crate::plain;
 use crate::reclaim::{Guard, discard};
 
-/// How many entries are removed with one lock: it costs next to nothing for each then, and nobody waits for long. As many as
-/// are retired as one.
+/// The number of entries that are removed under one lock: with this many, the lock costs next to nothing for each, and nobody
+/// waits for long. As many as are retired as one.
 const AT_ONCE: usize = RETIRED_AS_ONE;
 
-/// What `retain` asks of either map.
+/// What `retain` requires of either map.
 pub(super) trait Retaining {
     /// What its slots hold.
     type Payload: Payload;
@@ -23,15 +23,15 @@ pub(super) trait Retaining {
     /// The map's segments.
     fn slots(&self) -> &Directory<Self::Payload>;
 
-    /// Removes these entries of the segment that begins at prefix `cursor`, if each is still where it was found: how many,
-    /// which are the first then.
+    /// Removes these entries of the segment that begins at prefix `cursor`, if each is still where it was found, and returns
+    /// how many it removed: these are then the first.
     fn remove_found(&self, cursor: u64, entries: &mut [InSlot<Self::Payload>]) -> usize;
 
-    /// Removes an entry wherever it is now; if another has replaced it, that stays and is returned.
+    /// Removes an entry wherever it is now; if another has replaced it, that one stays and is returned.
     fn remove_or_current(&self, entry: Item<Self>) -> Option<Item<Self>>;
 }
 
-/// What is in a slot.
+/// The content of a slot.
 pub(super) type Item<M> = <<M as Retaining>::Payload as Payload>::Item;
 
 /// Removes the entries for which `keep` does not hold.
@@ -58,12 +58,12 @@ struct Refused<'m, M: Retaining> {
     map: &'m M,
     cursor: u64,
     entries: Vec<InSlot<M::Payload>>,
-    /// Those that were not in their slots any more.
+    /// Refused entries that were not in their slots any more.
     missed: Vec<Item<M>>,
 }
 
 impl<M: Retaining> Refused<'_, M> {
-    /// Whatever panics, fewer are left.
+    /// Whatever panics, fewer are left afterwards.
     fn remove(&mut self, keep: &mut impl FnMut(Item<M>) -> bool) {
         if !self.entries.is_empty() {
             let mut entries = core::mem::take(&mut self.entries);
@@ -86,7 +86,7 @@ impl<M: Retaining> Refused<'_, M> {
 impl<M: Retaining> Drop for Refused<'_, M> {
     fn drop(&mut self) {
         // Some are left only if `keep` has panicked, or `Hash` or `Eq`: that panic goes on, and another would end the process.
-        // Of what has replaced one nobody can say whether it is to be kept.
+        // Nobody can say whether an entry that has replaced a refused one is to be kept.
         while !(self.entries.is_empty() && self.missed.is_empty()) {
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.remove(&mut |_| true))) {
                 discard(payload);

@@ -10,8 +10,8 @@ use serde::ser::{Serialize, Serializer};
 
 use super::{HashMap, InlineMap};
 
-/// Entries for which a hint in foreign data may make us allocate room, and that are inserted at a time: so many, or a mebibyte
-/// of them.
+/// The number of entries for which a hint in foreign data may make us allocate room, and that are inserted at a time: this
+/// many, or a mebibyte of them.
 const fn cautious<T>() -> usize {
     let (entries, bytes, each) = (1 << 12, 1 << 20, size_of::<T>());
     if each <= bytes / entries {
@@ -26,7 +26,7 @@ const fn cautious<T>() -> usize {
 /// Walks over the map: panics in a closure that runs under its lock. Needs the feature `serde`.
 impl<K: Serialize, V: Serialize, S> Serialize for HashMap<K, V, S> {
     fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
-        // Collected first: formats that write the length in front need it exact, and others may be writing.
+        // Collected first: formats that write the length in front need it to be exact, and others may be writing.
         let pin = self.pin();
         serializer.collect_map(pin.iter().collect::<Vec<_>>())
     }
@@ -92,7 +92,7 @@ where
     }
 }
 
-/// Collects what foreign data has, some at a time; whatever the hint says.
+/// Collects the entries of foreign data, some at a time, whatever the hint says.
 pub(crate) fn collect_cautiously<C: Default + Extend<T>, T, E>(
     hint: Option<usize>,
     mut next: impl FnMut() -> Result<Option<T>, E>,
