@@ -1,4 +1,4 @@
-//! Many digests at once: all waits for memory overlap, as every bucket is asked for before the first is looked at.
+//! Many digests at once: all waits for memory overlap, as every bucket is prefetched before the first is looked at.
 
 use super::codec::Codec;
 use super::geometry::{Older, Place, WholeDigest};
@@ -9,17 +9,17 @@ use super::table::Table;
 use crate::engine::{BATCH, digests_of};
 use crate::hash::Digest;
 
-/// What is missing of a batch is a bit for each.
+/// The missing digests of a batch are a bit each.
 const _: () = assert!(BATCH == u32::BITS as usize);
 
-/// Panics if what the method of this name was given has not as many places for answers as keys, or hashes.
+/// Panics if the method of this name was given fewer or more places for answers than keys, or hashes.
 #[inline]
 #[track_caller]
 pub(crate) fn assert_answers<T>(method: &str, items: &[T], answers: &[bool]) {
     assert_eq!(items.len(), answers.len(), "{method}: as many places for answers as keys or hashes");
 }
 
-/// Items and what is to be said of each, `BATCH` at a time, with the items' digests.
+/// Returns items and the places for their answers, `BATCH` at a time, with the items' digests.
 #[inline]
 pub(crate) fn batches<'a, T>(
     items: &'a [T],
@@ -38,12 +38,13 @@ impl Inner {
         self.layout.run(Contains { table: &self.table, digests, found });
     }
 
-    /// Inserts digests, in order, up to the first that has no room; how many had.
+    /// Inserts digests, in order, up to the first that has no room; returns how many had room.
     pub(crate) fn insert_batch(&self, digests: &[Digest]) -> usize {
         self.layout.run(Insert { table: &self.table, digests })
     }
 
-    /// Inserts those that are not there, in order, up to the first that has no room; how many were inserted or there.
+    /// Inserts those that are not present, in order, up to the first that has no room; returns how many were inserted or
+    /// present.
     pub(crate) fn insert_unique_batch(&self, digests: &[Digest], inserted: &mut [bool]) -> usize {
         self.layout.run(InsertUnique { table: &self.table, digests, inserted })
     }
@@ -54,9 +55,10 @@ impl Inner {
     }
 }
 
-/// Of a growing filter.
+/// The same for a growing filter.
 impl Inner {
-    /// Looks up those of a batch that are `missing`, a bit for each, at their places in this table: which still are.
+    /// Looks up those of a batch that are `missing`, a bit for each, at their places in this table; returns those that still
+    /// are.
     pub(crate) fn contains_missing<'p>(&self, place: impl Fn(usize) -> Older<'p>, missing: u32) -> u32 {
         ones(missing).for_each(|i| self.prefetch(&place(i)));
         self.layout.run(ContainsMissing { table: &self.table, place, missing })
@@ -152,13 +154,13 @@ impl<'p, F: Fn(usize) -> Older<'p>> Task for ContainsMissing<'_, F> {
     }
 }
 
-/// A bit for each digest of a batch of so many: all are missing.
+/// Returns a bit for each digest of a batch of this many: all are missing.
 #[inline]
 pub(crate) fn all_missing(found: &[bool]) -> u32 {
     u32::MAX >> (BATCH - found.len())
 }
 
-/// Which were found, of a batch: those whose bits are not set.
+/// Records which of a batch were found: those whose bits are not set.
 #[inline]
 pub(crate) fn tell_found(missing: u32, found: &mut [bool]) {
     for (i, found) in found.iter_mut().enumerate() {
@@ -166,7 +168,7 @@ pub(crate) fn tell_found(missing: u32, found: &mut [bool]) {
     }
 }
 
-/// The numbers of the bits that are set.
+/// Returns the numbers of the bits that are set.
 #[inline]
 pub(crate) fn ones(mut bits: u32) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {

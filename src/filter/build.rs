@@ -1,4 +1,4 @@
-//! Building a filter of all its keys at once.
+//! Building a filter from all its keys at once.
 
 use core::hash::{BuildHasher, Hash};
 
@@ -15,13 +15,14 @@ use super::parted::{Parted, Parting};
 use super::sizing::{MISFIT, Options, Shape};
 use crate::hash::Digest;
 
-/// How probable it may be that keys do not fit a table that is one of several to be tried.
+/// The probability that is accepted for keys not to fit a table that is one of several to be tried.
 const OFTEN: f64 = 0.01;
 
-/// Tables in which all keys may come twice, four and eight times, the smallest first: such as would do if a bucket were one of
-/// so many times fewer slots. But a search for a path meets the copies one by one, and ends sooner: so twice and four times as
-/// large ones, too. To be as sure as any filter that no keys more than fit share their buckets takes sixty times as much
-/// memory, of a million that come eight times, and more where fingerprints are short, though many a smaller one does.
+/// Returns tables in which all keys may come twice, four and eight times, the smallest first: tables that would suffice if a
+/// bucket had so many times fewer slots. But a search for a path meets the copies one by one, and ends sooner: so tables twice
+/// and four times as large are included, too. To be as sure as with any filter that no more keys share their buckets than fit
+/// would take sixty times as much memory, for a million keys that come eight times, and more where fingerprints are short,
+/// though many a smaller table suffices.
 fn for_copies(options: Options) -> SmallVec<[Shape; 12]> {
     let sizes = [(1, OFTEN), (2, OFTEN), (4, OFTEN), (1, MISFIT)];
     let tables =
@@ -32,27 +33,27 @@ fn for_copies(options: Options) -> SmallVec<[Shape; 12]> {
         Some(Shape { capacity: options.capacity, ..shape })
     };
     let mut shapes: SmallVec<[Shape; 12]> = tables.filter_map(shape).collect();
-    // Neither allocates: want of memory is an error of the tables alone.
+    // Neither allocates: lack of memory is an error of the tables alone.
     shapes.sort_unstable_by_key(Shape::bytes);
     shapes.dedup();
     shapes
 }
 
 impl<S: BuildHasher> FilterBuilder<S> {
-    /// Builds a filter of these keys; see [`CuckooFilter::from_keys`]. Its capacity is their number, or more if it
-    /// was asked for.
+    /// Builds a filter of these keys; see [`CuckooFilter::from_keys`]. Its capacity is their number, or more if that was
+    /// requested.
     ///
-    /// Many repeated keys take more room than as many different ones. If they have none, the filter is built anew, until they
-    /// have: up to 1.4 times as large where keys come twice, three times where they come four times, and mostly three to seven
-    /// times where they come as often as a bucket has slots; where a rate of more than 1% is asked for, up to about twenty
-    /// times. It has 8 slots a bucket then, or 4, if a width is asked for and no rate. Of short fingerprints, if they are asked
-    /// for, it takes more.
+    /// Many repeated keys take more room than the same number of different ones. If they have no room, the filter is rebuilt
+    /// until they have: up to 1.4 times as large where keys come twice, three times where they come four times, and mostly
+    /// three to seven times where they come as often as a bucket has slots; where a rate of more than 1% is requested, up to
+    /// about twenty times. It then has 8 slots per bucket, or 4, if a width is requested and no rate. With short fingerprints,
+    /// if they are requested, it takes more.
     ///
     /// # Errors
     ///
-    /// As [`FilterBuilder::build`], if a value is out of its range, no such filter can be, or there is no memory for it or for
-    /// the list of keys. [`FilterError::Full`] if a key occurs more often than two buckets have slots; if more than a few occur
-    /// more often than one has; or if the rate, width or buckets that were asked for do not do for so many copies.
+    /// As [`FilterBuilder::build`], if a value is out of its range, no such filter is possible, or there is no memory for it or
+    /// for the list of keys. [`FilterError::Full`] if a key occurs more often than two buckets have slots; if more than a few
+    /// occur more often than one has; or if the requested rate, width or buckets do not suffice for so many copies.
     ///
     /// ```
     /// let builder = koel::CuckooFilter::builder().capacity(1000).fingerprint_bits(16).seed(1);
@@ -82,14 +83,14 @@ impl<S: BuildHasher> FilterBuilder<S> {
         self.build_of(digests)
     }
 
-    /// The shape of a filter of so many keys, if none comes too often.
+    /// Returns the shape of a filter of this many keys, if none comes too often.
     pub(super) fn shape_of(&self, keys: usize) -> Result<Shape, FilterError> {
-        // Of none there is a filter as well.
+        // Even without keys there is a filter.
         let capacity = self.options.capacity.max(keys).max(1);
         Options { capacity, ..self.options }.shape()
     }
 
-    /// Takes digests from an iterator: by segment, if they should be and it says how many there are.
+    /// Takes digests from an iterator: by segment, if they are to be ordered and it says how many there are.
     fn parted(&self, digests: impl Iterator<Item = Digest>) -> Result<Parted, FilterError> {
         let (at_least, huge_pages) = (digests.size_hint().0, self.options.huge_pages);
         let shape = self.shape_of(at_least).ok().filter(Inner::is_filled_by_segment);
@@ -107,8 +108,8 @@ impl<S: BuildHasher> FilterBuilder<S> {
         self.filled(&mut digests, |inner, digests| inner.fill::<WholeDigest>(digests))
     }
 
-    /// Builds a filter of these digests. `fill` gives them to a table and says what had no room. That many are the same is not
-    /// known before it shows, by want of room: then a table is made in which all might come several times.
+    /// Builds a filter of these digests. `fill` gives them to a table and returns those that had no room. That many are the
+    /// same is not known before it shows, by lack of room: then a table is made in which all might come several times.
     pub(super) fn filled(
         mut self,
         digests: &mut Parted,

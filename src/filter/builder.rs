@@ -9,13 +9,13 @@ use super::sizing::Options;
 
 /// The options of a [`CuckooFilter`], from [`CuckooFilter::builder`].
 ///
-/// A capacity, and a false-positive rate, a width of fingerprints, or both: then the width must do for the rate. What is not
-/// said is chosen for the least memory.
+/// They are a capacity, and a false-positive rate, a fingerprint width, or both: the width must then suffice for the rate.
+/// Options that are not given are chosen for the least memory.
 ///
 /// ```
 /// use koel::CuckooFilter;
 ///
-/// // A rate: the layout is chosen. `info()` says which.
+/// // A rate: the layout is chosen. `info()` reports it.
 /// let filter = CuckooFilter::builder().capacity(1_000_000).false_positive_rate(0.001).build()?;
 /// let info = filter.info();
 /// assert!(info.false_positive_rate_when_full <= 0.001);
@@ -25,7 +25,7 @@ use super::sizing::Options;
 /// let filter = CuckooFilter::builder().capacity(1_000_000).fingerprint_bits(12).bucket_slots(4).build()?;
 /// assert_eq!(filter.info().fingerprint_bits, 12);
 ///
-/// // What cannot be is an error that says what can be.
+/// // If a filter is impossible, the error says what is possible.
 /// let error = CuckooFilter::builder().capacity(1000).false_positive_rate(1.5).build().unwrap_err();
 /// assert!(error.to_string().contains("above 0 and below 1"));
 /// # Ok::<(), koel::FilterError>(())
@@ -44,7 +44,7 @@ impl Default for FilterBuilder {
 }
 
 impl FilterBuilder<Xxh3> {
-    /// The seed of the hash function; a different one each time, if it is not given.
+    /// The seed of the hash function; if it is not given, each filter gets a different one.
     ///
     /// Filters can be united only if their seeds are equal.
     ///
@@ -60,14 +60,14 @@ impl FilterBuilder<Xxh3> {
 }
 
 impl<S> FilterBuilder<S> {
-    /// Room for `keys` different keys, whichever they are: 1 or more. There is no default. More may find room, in small filters
-    /// several times as many; the rate is kept for so many only.
+    /// Room for any `keys` different keys: 1 or more. There is no default. More keys may find room, in small filters several
+    /// times as many; but the rate is guaranteed only up to this number.
     ///
     /// All fit (one random set of keys in a million may not). From 100,000 on, buckets of four take at most 1 / 0.94 slots for
     /// a key, if fingerprints have eight bits or more; the number of slots is not rounded to a power of two. The fewer bits a
-    /// fingerprint has and the fewer slots a bucket, the more room is needed: no filter has more than a million slots and 256
-    /// for each key. So with 8 bits and buckets of one there is none in which more than 3,210 keys fit for sure. Nor has one
-    /// more slots than a `usize` counts.
+    /// fingerprint has and the fewer slots a bucket has, the more room is needed: no filter has more than a million slots and
+    /// 256 for each key. So with 8 bits and buckets of one slot, there is no filter in which more than 3,210 keys fit for sure.
+    /// Nor does any filter have more slots than a `usize` can count.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::builder().capacity(10_000).build()?;
@@ -80,8 +80,8 @@ impl<S> FilterBuilder<S> {
         self
     }
 
-    /// How often a look-up of an absent key may say that it is present, when there are as many keys as the capacity:
-    /// above 0 and below 1. 0.01 unless this or a width is given.
+    /// The probability with which a look-up of an absent key may say that it is present, when there are as many keys as the
+    /// capacity: above 0 and below 1. It is 0.01 unless this or a width is given.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::builder().false_positive_rate(0.001).from_keys(0..10_000)?;
@@ -95,8 +95,8 @@ impl<S> FilterBuilder<S> {
         self
     }
 
-    /// Bits of a fingerprint: 2 to 32, in semi-sorted buckets 5 to 32. Without a rate, buckets of four that are not
-    /// semi-sorted are taken, unless something else is asked for.
+    /// Bits of a fingerprint: 2 to 32, in semi-sorted buckets 5 to 32. Without a rate, buckets of four that are not semi-sorted
+    /// are used, unless something else is requested.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::builder().capacity(10_000).fingerprint_bits(16).build()?;
@@ -115,9 +115,9 @@ impl<S> FilterBuilder<S> {
     }
 
     /// Whether buckets of four are semi-sorted: the fingerprints of a bucket are kept sorted by their low four bits. There are
-    /// so few different sets of four such numbers that 12 bits tell one, not 16 (Fan et al., CoNEXT 2014, section 5.2). So each
-    /// fingerprint takes one bit less memory than it has; or in the same memory it has one bit more, and the filter is wrong
-    /// half as often. Look-ups are slower, as they decode the buckets.
+    /// so few different sets of four such numbers that 12 bits identify one, instead of 16 (Fan et al., CoNEXT 2014, section
+    /// 5.2). So each fingerprint takes one bit less memory than it has; or in the same memory it has one more bit, and the
+    /// filter is wrong half as often. Look-ups are slower, as they decode the buckets.
     ///
     /// ```
     /// let builder = || koel::CuckooFilter::builder().capacity(10_000);
@@ -132,31 +132,31 @@ impl<S> FilterBuilder<S> {
         self
     }
 
-    /// The hash function, which should spread keys over all 64 bits. Keys to which it gives one hash are one key to the filter,
+    /// The hash function, which should spread keys over all 64 bits. Keys with the same hash are a single key to the filter,
     /// however low its rate.
     pub fn hasher<S2>(self, hasher: S2) -> FilterBuilder<S2> {
         FilterBuilder { options: self.options, hasher }
     }
 
-    /// Whether to ask the system for huge pages: fewer TLB misses in filters of many megabytes, at the price of touching
-    /// memory 2 MiB at a time. By default they are asked for from 4 MiB on; filters that come from bytes, clones, and
-    /// the tables of growing ones, always follow the default. The list of keys that is made while a filter is built of them all
-    /// follows this, too. Advice only, and only on Linux.
+    /// Whether to ask the system for huge pages: fewer TLB misses in filters of many megabytes, at the price of touching memory
+    /// 2 MiB at a time. By default they are requested from 4 MiB on; filters that come from bytes, clones, and the tables of
+    /// growing filters always follow the default. The list of keys that is made while a filter is built from all of them
+    /// follows this option, too. This is advice only, and has an effect only on Linux.
     pub fn huge_pages(mut self, yes: bool) -> Self {
         self.options.huge_pages = Some(yes);
         self
     }
 
-    /// What the filter would be, without any memory for it: its layout, its size, its rate. It has no keys, `len` and
-    /// `displacements` are 0, and `memory_usage` is the most that it would take, which may be some cache lines more than it
-    /// does.
+    /// Returns what the filter would be, without allocating memory for it: its layout, its size, its rate. There are no keys,
+    /// `len` and `displacements` are 0, and `memory_usage` is the most that the filter would take, which may be some cache
+    /// lines more than it does.
     ///
     /// # Errors
     ///
-    /// As [`FilterBuilder::build`], but for want of memory.
+    /// As [`FilterBuilder::build`], except for lack of memory.
     ///
     /// ```
-    /// // What do a hundred million keys take, and what if more absent ones may pass?
+    /// // How much do a hundred million keys take, and how much at a higher false-positive rate?
     /// let bytes = |rate| {
     ///     let builder = koel::CuckooFilter::builder().capacity(100_000_000).false_positive_rate(rate);
     ///     Ok::<_, koel::FilterError>(builder.plan()?.memory_usage)

@@ -15,14 +15,14 @@ use super::locked::Locked;
 use crate::file;
 
 impl CuckooFilter {
-    /// The filter that was made into these bytes. The seed comes with them. With another hash function than the
-    /// default one take [`from_bytes_as`](Self::from_bytes_as).
+    /// Restores the filter that was made into these bytes, including its seed. With a hash function other than the default, use
+    /// [`from_bytes_as`](Self::from_bytes_as).
     ///
     /// # Errors
     ///
-    /// [`FilterError::Bytes`] if they are not a filter's, whole and undamaged, with this hash function. Damage is
-    /// found by checksums, and what has been made to deceive them does no harm either: memory is asked for in proportion
-    /// to the bytes, and nothing in them can cause a panic. [`FilterError::OutOfMemory`] if there is none for the filter.
+    /// [`FilterError::Bytes`] if the bytes are not a filter's, whole and undamaged, with this hash function. Damage is found by
+    /// checksums, and bytes that have been made to deceive them do no harm either: memory is requested in proportion to the
+    /// bytes, and nothing in them can cause a panic. [`FilterError::OutOfMemory`] if there is no memory for the filter.
     ///
     /// ```
     /// use koel::{BytesError, CuckooFilter, FilterError};
@@ -37,12 +37,12 @@ impl CuckooFilter {
         Self::from_bytes_as(bytes)
     }
 
-    /// Reads what [`CuckooFilter::write_to`] wrote, and not a byte more. With another hash function than the
-    /// default one take [`read_from_as`](Self::read_from_as).
+    /// Reads a filter that [`CuckooFilter::write_to`] wrote, and not a byte more. With a hash function other than the default,
+    /// use [`read_from_as`](Self::read_from_as).
     ///
     /// # Errors
     ///
-    /// As [`CuckooFilter::from_bytes`]; [`FilterError::Io`] with the reader's error. Memory is asked for as bytes arrive.
+    /// As [`CuckooFilter::from_bytes`]; [`FilterError::Io`] with the reader's error. Memory is requested as bytes arrive.
     ///
     /// ```
     /// use koel::CuckooFilter;
@@ -60,12 +60,12 @@ impl CuckooFilter {
         Self::read_from_as(reader)
     }
 
-    /// The filter that [`save`](Self::save) has written to a file, or [`write_to`](Self::write_to). With another hash function
-    /// than the default one take [`open_as`](Self::open_as).
+    /// Reads the filter that [`save`](Self::save) or [`write_to`](Self::write_to) has written to a file. With a hash function
+    /// other than the default, use [`open_as`](Self::open_as).
     ///
     /// # Errors
     ///
-    /// As [`CuckooFilter::from_bytes`]; [`FilterError::Io`], which names the file, if there is none or it cannot be read.
+    /// As [`CuckooFilter::from_bytes`]; [`FilterError::Io`], which names the file, if it does not exist or cannot be read.
     ///
     /// ```
     /// # let folder = tempfile::tempdir()?;
@@ -81,14 +81,14 @@ impl CuckooFilter {
 }
 
 impl<S: FilterHasher> CuckooFilter<S> {
-    /// The filter as bytes; [`CuckooFilter::from_bytes`] makes a filter of them again.
+    /// Returns the filter as bytes; [`CuckooFilter::from_bytes`] makes a filter from them again.
     ///
-    /// The format is the same on every platform, and later versions of this library will read it:
-    /// `docs/filter-format.md` has it byte by byte. Others may write to the filter meanwhile: a key that nobody touches
-    /// is in the bytes if it is in the filter. Each segment is locked while it is copied.
+    /// The format is the same on every platform, and later versions of this library will read it: `docs/filter-format.md`
+    /// describes it byte by byte. Others may write to the filter meanwhile: a key that nobody touches is in the bytes if it is
+    /// in the filter. Each segment is locked while it is copied.
     ///
-    /// Where there is no memory for all bytes at once the process ends, as with any `Vec`: `write_to` and `chunks` make do
-    /// with that of one segment.
+    /// Where there is no memory for all bytes at once, the process ends, as with any `Vec`; `write_to` and `chunks` need memory
+    /// for only one segment.
     ///
     /// ```
     /// use koel::CuckooFilter;
@@ -104,13 +104,13 @@ impl<S: FilterHasher> CuckooFilter<S> {
         self.chunks().into_bytes()
     }
 
-    /// Writes what [`CuckooFilter::to_bytes`] gives, a segment at a time, and flushes the writer: so the error of one that
-    /// keeps bytes back, as a `BufWriter` does, is not lost when it is dropped.
-    /// To a file, [`save`](Self::save) writes it so that it is whole at any time.
+    /// Writes the result of [`CuckooFilter::to_bytes`], a segment at a time, and flushes the writer: so if it is one that
+    /// buffers bytes, as a `BufWriter` does, its error is not lost when it is dropped. To write to a file that is complete at
+    /// any time, use [`save`](Self::save).
     ///
     /// # Errors
     ///
-    /// The writer's.
+    /// The writer's error.
     ///
     /// ```
     /// let mut stream = Vec::new();
@@ -123,17 +123,19 @@ impl<S: FilterHasher> CuckooFilter<S> {
         self.chunks().write_to(&mut writer)
     }
 
-    /// Writes the filter to a file that is made anew beside that at `path`, or beside what that leads to if it is a link, and
-    /// gives it its name when all is on the disk: whoever opens it meanwhile, or after a power failure, finds the old file or
-    /// the new one, whole, and who has mapped the old one keeps it. It has the permissions of the old one, if there is one.
+    /// Writes the filter to a new file in the same directory as the file at `path`, or as the target of `path` if it is a link,
+    /// and renames it to that name when all is on the disk. A process that opens the file meanwhile, or after a power failure,
+    /// finds the old file or the new one, complete, and a process that has mapped the old file keeps it. The new file has the
+    /// permissions of the old one, if there is one.
     ///
-    /// What [`write_to`](Self::write_to) writes; [`open`](CuckooFilter::open) reads it. Where the process is killed, a file
-    /// with `.new-` and sixteen digits at the end of its name may be left, until another is saved an hour later.
+    /// The contents are those that [`write_to`](Self::write_to) writes; [`open`](CuckooFilter::open) reads them. If the process
+    /// is killed, a file with `.new-` and sixteen digits at the end of its name may be left, until another filter is saved an
+    /// hour later.
     ///
     /// # Errors
     ///
-    /// The file system's, with the file's name; [`io::ErrorKind::InvalidInput`] if there is something at `path` that is not a
-    /// file. What was there stays, unless only the folder could not be synced: then the new one is there.
+    /// The file system's error, with the file's name; [`io::ErrorKind::InvalidInput`] if there is something at `path` that is
+    /// not a file. The previous file stays, unless only the folder could not be synced: then the new file is there.
     ///
     /// ```
     /// # let folder = tempfile::tempdir()?;
@@ -141,7 +143,7 @@ impl<S: FilterHasher> CuckooFilter<S> {
     /// let filter = koel::CuckooFilter::from_keys(["ada", "grace"], 0.001)?;
     /// filter.save(&path)?;
     /// filter.remove("ada");
-    /// filter.save(&path)?; // in the place of the other
+    /// filter.save(&path)?; // replaces the other
     /// assert_eq!(koel::CuckooFilter::open(&path)?.len(), 1);
     /// # Ok::<(), koel::FilterError>(())
     /// ```
@@ -149,7 +151,7 @@ impl<S: FilterHasher> CuckooFilter<S> {
         file::replace(path.as_ref(), |file| self.write_to(file))
     }
 
-    /// [`from_bytes`](Self::from_bytes), of a filter with this hash function.
+    /// As [`from_bytes`](Self::from_bytes), for a filter with this hash function.
     ///
     /// # Errors
     ///
@@ -169,7 +171,7 @@ impl<S: FilterHasher> CuckooFilter<S> {
         Ok(CuckooFilter { inner, hasher })
     }
 
-    /// [`read_from`](Self::read_from), of a filter with this hash function.
+    /// As [`read_from`](Self::read_from), for a filter with this hash function.
     ///
     /// # Errors
     ///
@@ -178,7 +180,7 @@ impl<S: FilterHasher> CuckooFilter<S> {
         ChunkLoader::read(&mut reader, false)?.finish()
     }
 
-    /// [`open`](Self::open), of a filter with this hash function.
+    /// As [`open`](Self::open), for a filter with this hash function.
     ///
     /// # Errors
     ///
@@ -187,10 +189,10 @@ impl<S: FilterHasher> CuckooFilter<S> {
         read_file(path.as_ref(), |file| Self::read_from_as(file))
     }
 
-    /// The filter in chunks of at most some megabytes, for a transfer that may have to be resumed; a [`ChunkLoader`]
-    /// takes them. One after another they are what [`CuckooFilter::to_bytes`] gives.
+    /// Returns the filter in chunks of at most some megabytes, for a transfer that may have to be resumed; a [`ChunkLoader`]
+    /// takes them. One after another they are the result of [`CuckooFilter::to_bytes`].
     ///
-    /// Chunk 0 is the header, and chunk `i` segment `i - 1`, as it is when the iterator comes to it.
+    /// Chunk 0 is the header, and chunk `i` is segment `i - 1`, as it is when the iterator reaches it.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::from_keys(0..1_000_000, 0.01)?;
@@ -202,13 +204,13 @@ impl<S: FilterHasher> CuckooFilter<S> {
         self.chunks_from(0)
     }
 
-    /// The chunks from number `next` on: what [`ChunkLoader::next`] says it is missing.
+    /// Returns the chunks from number `next` on, which is what [`ChunkLoader::next`] reports as missing.
     pub fn chunks_from(&self, next: u32) -> Chunks<'_, S> {
         Chunks::new(None, [Held::Borrowed(&self.inner)], &self.hasher, next)
     }
 }
 
-/// What is read of a file, if it is all that is in it. Errors in reading name the file.
+/// Returns what is read from a file, if there is nothing else in it. Errors in reading name the file.
 pub(super) fn read_file<F>(
     path: &Path,
     read: impl FnOnce(&mut File) -> Result<F, FilterError>,
@@ -226,18 +228,18 @@ pub(super) fn read_file<F>(
 }
 
 impl<S: FilterHasher> ChunkLoader<S> {
-    /// The filter.
+    /// Returns the filter.
     ///
     /// # Errors
     ///
-    /// [`FilterError::Bytes`] if chunks are missing, or are those of a growing filter; [`FilterError::OutOfMemory`]. What was
-    /// loaded is gone then: [`try_finish`](Self::try_finish) hands it back.
+    /// [`FilterError::Bytes`] if chunks are missing, or are those of a growing filter; [`FilterError::OutOfMemory`]. The loaded
+    /// chunks are then lost: [`try_finish`](Self::try_finish) hands them back.
     pub fn finish(self) -> Result<CuckooFilter<S>, FilterError> {
         self.try_finish().map_err(|(_, error)| error)
     }
 
-    /// The filter; or the loader as it was, and why there is none: the chunks that are missing may still come, and so may
-    /// memory.
+    /// Returns the filter; or the loader as it was, and the reason why there is none: the missing chunks may still come, and so
+    /// may memory.
     ///
     /// # Errors
     ///
@@ -266,13 +268,13 @@ impl<S: FilterHasher> ChunkLoader<S> {
     }
 }
 
-/// Copies the filter segment by segment: each as it is when the copy comes to it, and locked meanwhile. Panics if there is no
+/// Copies the filter segment by segment: each as it is when the copy reaches it, and locked meanwhile. Panics if there is no
 /// memory for it.
 ///
 /// ```
 /// use std::hash::RandomState;
 ///
-/// // Keyed: nobody knows which keys it takes for others.
+/// // Keyed: nobody knows which keys it mistakes for others.
 /// let filter = koel::CuckooFilter::builder().capacity(100).hasher(RandomState::new()).build()?;
 /// filter.insert("ada").unwrap();
 /// let copy = filter.clone();
@@ -287,7 +289,7 @@ impl<S: Clone> Clone for CuckooFilter<S> {
     }
 }
 
-/// A copy of a table; panics if there is no memory for it.
+/// Returns a copy of a table; panics if there is no memory for it.
 #[track_caller]
 pub(super) fn copied(inner: &Inner) -> Inner {
     match inner.copy() {

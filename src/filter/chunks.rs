@@ -27,7 +27,7 @@ struct Table<'a> {
     bytes: [u8; HEADER_LEN],
 }
 
-/// A filter's only table, or one of a chain, which may be taken out of it meanwhile.
+/// A filter's only table, or a table of a chain, which may be taken out of the chain meanwhile.
 pub(crate) enum Held<'a> {
     Borrowed(&'a Inner),
     Shared(Arc<Inner>),
@@ -45,7 +45,7 @@ impl core::ops::Deref for Held<'_> {
 }
 
 impl<'a, S: FilterHasher> Chunks<'a, S> {
-    /// The chunks of these tables, newest first, from number `next` on.
+    /// Makes an iterator over the chunks of these tables, newest first, from number `next` on.
     pub(crate) fn new(
         chain: Option<ChainHeader>,
         tables: impl IntoIterator<Item = Held<'a>>,
@@ -63,26 +63,26 @@ impl<'a, S: FilterHasher> Chunks<'a, S> {
 }
 
 impl<S> Chunks<'_, S> {
-    /// Bytes of all chunks.
+    /// Returns the number of bytes of all chunks.
     fn all_bytes(&self) -> usize {
         let tables: u64 = self.tables.iter().map(|table| table.header.filter_len()).sum();
         tables as usize + if self.chain.is_some() { HEADER_LEN } else { 0 }
     }
 
-    /// All chunks, one after the other.
+    /// Returns all chunks, one after the other.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.all_bytes());
         self.for_each(|chunk| bytes.extend_from_slice(&chunk));
         bytes
     }
 
-    /// Writes all chunks, one after the other, and what the writer keeps back of them.
+    /// Writes all chunks, one after the other, and flushes the writer.
     pub(super) fn write_to(mut self, writer: &mut impl Write) -> std::io::Result<()> {
         self.try_for_each(|chunk| writer.write_all(&chunk))?;
         writer.flush()
     }
 
-    /// A chunk.
+    /// Makes a chunk.
     fn chunk(&self, mut number: u32) -> Option<Vec<u8>> {
         if let Some(chain) = &self.chain {
             let Some(rest) = number.checked_sub(1) else { return Some(chain.to_vec()) };
@@ -93,7 +93,7 @@ impl<S> Chunks<'_, S> {
             if segment < header.segments() {
                 let locked = Locked::lock(&inner.table, segment);
                 let mut chunk = header.segment_bytes(locked.len(), locked.segment().all_words());
-                // Up to 2 MiB are hashed without it.
+                // Up to 2 MiB are hashed without the lock.
                 drop(locked);
                 header.seal(segment, &mut chunk);
                 return Some(chunk);

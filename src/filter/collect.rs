@@ -6,24 +6,24 @@ use core::ptr::NonNull;
 use super::error::FilterError;
 use crate::engine::advise_huge_pages;
 
-/// Bytes of a table, or of a list of all keys, from which on huge pages are asked for by default: one at least lies whole in so
-/// many.
+/// The size in bytes of a table, or of a list of all keys, from which on huge pages are requested by default: a range of this
+/// size contains at least one whole huge page.
 pub(crate) const HUGE_BYTES: usize = 4 << 20;
 
-/// The error for want of a list of so many items.
+/// Returns the error for lack of memory for a list of this many items.
 fn no_room<T>(len: usize) -> FilterError {
     FilterError::OutOfMemory { bytes: len.saturating_mul(size_of::<T>()) }
 }
 
-/// An empty list with room for so many items, if there is memory for it.
+/// Returns an empty list with room for this many items, if there is memory for it.
 pub(crate) fn with_room<T>(len: usize) -> Result<Vec<T>, FilterError> {
     let mut list = Vec::new();
     reserve(&mut list, len)?;
     Ok(list)
 }
 
-/// [`with_room`] for what is filled at once and read once: so that memory comes in few large pages. They are asked for as they
-/// are for a table of so many bytes.
+/// As [`with_room`], for a list that is filled at once and read once: so that memory comes in few large pages. They are
+/// requested as they are for a table of this many bytes.
 pub(crate) fn with_room_for_all<T>(len: usize, huge_pages: Option<bool>) -> Result<Vec<T>, FilterError> {
     let mut list = with_room(len)?;
     let room: &mut [MaybeUninit<T>] = list.spare_capacity_mut();
@@ -34,7 +34,7 @@ pub(crate) fn with_room_for_all<T>(len: usize, huge_pages: Option<bool>) -> Resu
     Ok(list)
 }
 
-/// Makes room for so many items more, and no others, if there is memory for them.
+/// Makes room for exactly this many more items, if there is memory for them.
 pub(crate) fn reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), FilterError> {
     list.try_reserve_exact(more).map_err(|_| no_room::<T>(list.len().saturating_add(more)))
 }
@@ -49,13 +49,13 @@ pub(crate) fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), FilterError> {
     Ok(())
 }
 
-/// A list of all items, if there is memory for it.
+/// Returns a list of all items, if there is memory for it.
 pub(crate) fn try_collect<T>(items: impl Iterator<Item = T>) -> Result<Vec<T>, FilterError> {
     let list = with_room(items.size_hint().0)?;
     collect_into(list, items)
 }
 
-/// The same of many, in a list by [`with_room_for_all`].
+/// The same for many items, in a list from [`with_room_for_all`].
 pub(crate) fn try_collect_all<T>(
     items: impl Iterator<Item = T>,
     huge_pages: Option<bool>,
@@ -64,13 +64,13 @@ pub(crate) fn try_collect_all<T>(
     collect_into(list, items)
 }
 
-/// The same, in a list that is empty yet.
+/// The same, in a list that is still empty.
 #[inline]
 fn collect_into<T>(mut list: Vec<T>, items: impl Iterator<Item = T>) -> Result<Vec<T>, FilterError> {
     debug_assert!(list.is_empty());
     let mut items = items.fuse();
-    // As many as were announced are written without asking for each whether there is room. `zip` asks the places first: no item
-    // is lost for want of one. Should an item panic, those before it are leaked.
+    // As many as were announced are written without checking for each whether there is room. `zip` asks for a place first: no
+    // item is lost for lack of one. If an item panics, those before it are leaked.
     let mut written = 0;
     for (place, item) in list.spare_capacity_mut().iter_mut().zip(items.by_ref()) {
         place.write(item);
@@ -88,7 +88,7 @@ fn collect_into<T>(mut list: Vec<T>, items: impl Iterator<Item = T>) -> Result<V
 mod tests {
     use super::*;
 
-    /// Announces so many.
+    /// An iterator that announces this many items.
     struct Announcing<I>(usize, I);
 
     impl<I: Iterator> Iterator for Announcing<I> {
@@ -112,7 +112,7 @@ mod tests {
         assert!(try_collect(Announcing(usize::MAX, 0..10)).is_err());
     }
 
-    /// Enough of them for whole huge pages, whatever is asked of the system.
+    /// There are enough of them for whole huge pages, whatever is requested of the system.
     #[test]
     fn all_items_are_in_a_list_for_which_huge_pages_are_asked_for() {
         for huge_pages in [None, Some(false), Some(true)] {

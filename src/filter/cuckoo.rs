@@ -14,11 +14,11 @@ use crate::hash::Digest;
 
 /// A set of fingerprints of keys: a look-up says "surely absent" or "probably present". Keys can be removed again.
 ///
-/// Cuckoo filters (Fan, Andersen, Kaminsky and Mitzenmacher, CoNEXT 2014) take less memory than Bloom filters from a
-/// false-positive rate of 0.5% downward for a million keys and more (at 0.36% as much), of 0.15% for a hundred thousand, and a
-/// look-up reads two cache lines, hit or miss. This one is concurrent: every method takes `&self`; look-ups take no lock, write
-/// nothing and never wait, and a key that is present is never reported absent, also while others are inserted and the filter
-/// moves fingerprints about. Writers take the lock of one segment.
+/// Cuckoo filters (Fan, Andersen, Kaminsky and Mitzenmacher, CoNEXT 2014) take less memory than Bloom filters at false-positive
+/// rates of 0.5% and below for a million keys and more (at 0.36% as much), and of 0.15% and below for a hundred thousand. A
+/// look-up reads two cache lines, hit or miss. This filter is concurrent: every method takes `&self`; look-ups take no lock,
+/// write nothing and never wait; and a key that is present is never reported absent, even while others are inserted and the
+/// filter moves fingerprints about. Writers take the lock of one segment.
 ///
 /// ```
 /// use koel::CuckooFilter;
@@ -34,41 +34,42 @@ use crate::hash::Digest;
 /// # Keys
 ///
 /// A key is anything that is [`Hash`]; or bytes, by the `_bytes` forms; or a 64-bit hash, by the `_hash` forms. With the
-/// default [`Xxh3`], bytes have the same hash on every platform and in every version, for ever. So have `Hash` keys as far as
-/// their `Hash` makes the same writes: integers do; `str`, slices of bytes and derived types do as far as Rust keeps how it
-/// hashes them, which it does not promise. Slices, arrays and vectors of larger integers do not: Rust writes them as they are
-/// in memory, in another order of bytes on big-endian machines, and `usize` and `isize` shorter on those of 32 bits. Types
-/// matter: `7_u64` and a bare `7`, which is an `i32`, are different keys. Filters that are kept for long, or sent, should be
-/// asked by bytes. The three forms of one key are different keys, unless you make them equal by [`CuckooFilter::hash`]; but an
-/// integer is its bytes, the lowest first.
+/// default [`Xxh3`], bytes have the same hash on every platform and in every version, forever. So have `Hash` keys, provided
+/// that their `Hash` makes the same writes. Integers do. `str`, slices of bytes and derived types do as long as Rust does not
+/// change how it hashes them, which it does not promise. Slices, arrays and vectors of larger integers do not: Rust writes them
+/// as they are in memory, so that the order of bytes differs on big-endian machines, and writes `usize` and `isize` shorter on
+/// 32-bit machines. Types matter: `7_u64` and a bare `7`, which is an `i32`, are different keys. Filters that are kept for
+/// long, or sent, should be queried by bytes. The three forms of one key are different keys, unless you make them equal by
+/// [`CuckooFilter::hash`]; but an integer is equal to its bytes, the lowest first.
 ///
 /// # Duplicates
 ///
-/// A key that is inserted twice is there twice, and must be removed twice. Two buckets hold `2 * bucket_slots` copies; one
-/// more is [`Full`]. Where a key may come more than once and is never removed, take
-/// [`insert_unique`](CuckooFilter::insert_unique): it leaves out a key that is there, and one that is taken for another, as one
-/// new key in a hundred may be at a rate of 1%. Such a key is found as long as that other one stays, and to remove it would
-/// remove the other. So where keys are removed, insert each once, and know from elsewhere which are there.
+/// A key that is inserted twice is present twice, and must be removed twice. Two buckets hold `2 * bucket_slots` copies; one
+/// more is [`Full`]. Where a key may come more than once and is never removed, use
+/// [`insert_unique`](CuckooFilter::insert_unique): it leaves out a key that is present. It also leaves out a key that is
+/// mistaken for another, as may happen to one new key in a hundred at a rate of 1%. Such a key is found as long as that other
+/// one stays, and to remove it would remove the other. So where keys are removed, insert each once, and know from elsewhere
+/// which are present.
 ///
 /// ```
 /// let seen = koel::CuckooFilter::builder().capacity(1000).false_positive_rate(0.03).seed(1).build()?;
 /// assert_eq!(seen.insert_unique("ada"), Ok(true));
-/// // A name that the filter takes for hers.
+/// // A name that the filter mistakes for hers.
 /// let other = (0..).map(|n| format!("name {n}")).find(|name| seen.contains(name)).unwrap();
-/// assert_eq!(seen.insert_unique(&other), Ok(false)); // it is not in
+/// assert_eq!(seen.insert_unique(&other), Ok(false)); // it was not inserted
 /// assert!(seen.remove("ada") && !seen.contains(&other));
 /// # Ok::<(), koel::FilterError>(())
 /// ```
 ///
 /// # Removing
 ///
-/// Remove only what was inserted. A key that never was may have the fingerprint and the buckets of another key, and
-/// removing it would remove the other. A key of which `insert_unique` said `false` may be such a one.
+/// Remove only keys that were inserted. A key that never was may have the fingerprint and the buckets of another key, and
+/// removing it would remove the other. A key for which `insert_unique` returned `false` may be such a key.
 ///
 /// # When to pick something else
 ///
 /// Keys that never change, all known beforehand: a xor or binary fuse filter is smaller. Rates of some percent, without
-/// removals: a Bloom filter. Unknown numbers of keys: [`ScalableCuckooFilter`](crate::ScalableCuckooFilter). Keys and answers
+/// removals: a Bloom filter. An unknown number of keys: [`ScalableCuckooFilter`](crate::ScalableCuckooFilter). Keys and answers
 /// that must be exact: [`HashMap`](crate::HashMap).
 pub struct CuckooFilter<S = Xxh3> {
     pub(super) inner: Inner,
@@ -76,12 +77,12 @@ pub struct CuckooFilter<S = Xxh3> {
 }
 
 impl CuckooFilter {
-    /// A builder.
+    /// Returns a builder.
     pub fn builder() -> FilterBuilder {
         FilterBuilder::default()
     }
 
-    /// A filter in which any `keys` different keys fit, at this false-positive rate.
+    /// Creates a filter in which any `keys` different keys fit, at this false-positive rate.
     ///
     /// # Errors
     ///
@@ -90,14 +91,15 @@ impl CuckooFilter {
         Self::builder().capacity(keys).false_positive_rate(false_positive_rate).build()
     }
 
-    /// A filter of these keys, made for their number at this false-positive rate.
+    /// Builds a filter of these keys, made for their number at this false-positive rate.
     ///
-    /// Faster than inserting them one by one: nobody else sees the filter before it is done. Keys that occur more than once are
-    /// inserted as often: up to 8 times, all of them, in a filter that is made larger for it if need be (at rates from 1e-8
-    /// on). Takes 8 bytes for each key meanwhile; up to 24, if the iterator does not say how many keys there are, or where most
-    /// come so often that they find no room at first. A filter of 8 MiB or more is filled segment by segment, not in the order
-    /// of the keys, if there is memory for that: 8 bytes a key more if the iterator does not say how many there are, or keys
-    /// occur so often that it had to be made larger. Made of no keys it has room for one.
+    /// This is faster than inserting them one by one, because nobody else sees the filter before it is complete. A key that
+    /// occurs more than once is inserted that many times. If need be, the filter is made larger, so that up to 8 copies of each
+    /// of the keys fit (at rates from 1e-8 on). Meanwhile this takes 8 bytes for each key; up to 24, if the iterator does not
+    /// say how many keys there are, or where most come so often that they find no room at first. A filter of 8 MiB or more is
+    /// filled segment by segment, not in the order of the keys, if there is memory for that: 8 more bytes for each key if the
+    /// iterator does not say how many there are, or keys occur so often that the filter had to be made larger. A filter made of
+    /// no keys has room for one.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::from_keys(["ada", "grace"], 0.001)?;
@@ -105,7 +107,7 @@ impl CuckooFilter {
     /// # Ok::<(), koel::FilterError>(())
     /// ```
     ///
-    /// Of these keys as `Hash` makes them: who asks by bytes takes [`CuckooFilter::from_keys_bytes`].
+    /// The keys are taken as `Hash` makes them: to query by bytes, use [`CuckooFilter::from_keys_bytes`].
     ///
     /// # Errors
     ///
@@ -117,7 +119,7 @@ impl CuckooFilter {
         Self::builder().false_positive_rate(false_positive_rate).from_keys(keys)
     }
 
-    /// A filter of the bytes of these keys, as [`CuckooFilter::from_keys`]: to be asked by the `_bytes` forms.
+    /// Builds a filter of the bytes of these keys, as [`CuckooFilter::from_keys`] does: to be queried by the `_bytes` forms.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::from_keys_bytes(["ada", "grace"], 1e-8)?;
@@ -137,39 +139,41 @@ impl CuckooFilter {
 }
 
 impl<S> CuckooFilter<S> {
-    /// How many keys there are: inserted and not removed. Exact while nobody writes. Looks at every segment.
+    /// Returns the number of keys: inserted and not removed. Exact while nobody writes. Looks at every segment.
     pub fn len(&self) -> usize {
         self.inner.table.len()
     }
 
-    /// Whether there are no keys.
+    /// Returns whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many slots there are. [`FilterInfo::capacity_keys`] is the number of keys that fit for sure.
+    /// Returns the number of slots. [`FilterInfo::capacity_keys`] is the number of keys that fit for sure.
     pub fn capacity(&self) -> usize {
         self.inner.slots()
     }
 
-    /// Keys by slots, 0 to 1.
+    /// Returns the ratio of keys to slots, 0 to 1.
     pub fn load_factor(&self) -> f64 {
         self.len() as f64 / self.capacity() as f64
     }
 
-    /// Bytes that the filter's table has from the allocator.
+    /// Returns the number of bytes that the filter's table has from the allocator.
     pub fn memory_usage(&self) -> usize {
         self.inner.table.memory_usage()
     }
 
-    /// How often a look-up of an absent key is expected to say that it is present, as full as the filter is now, 0 to 1 (Fan et
-    /// al., section 5.1). Where all keys came by [`insert_unique`](Self::insert_unique) it is more, as no two of them have one
-    /// fingerprint in one pair of buckets: by a twentieth where 0.1 are expected, by a quarter at 0.4, by half at 0.65.
+    /// Returns the expected probability, as full as the filter is now, that a look-up of an absent key says that it is present,
+    /// 0 to 1 (Fan et al., section 5.1). If all keys were inserted by [`insert_unique`](Self::insert_unique) it is higher, as
+    /// no two of them have the same fingerprint in the same pair of buckets: by a twentieth where 0.1 are expected, by a
+    /// quarter at 0.4, by half at 0.65.
     pub fn false_positive_rate(&self) -> f64 {
         self.inner.rate()
     }
 
-    /// How often look-ups of random hashes did say so, of `probes`: 0 to 1; 0 of none. Changes nothing.
+    /// Measures, by `probes` look-ups of random hashes, how often they say that the key is present: 0 to 1; 0 if there are no
+    /// probes. Changes nothing.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::from_keys(0..10_000, 0.01)?;
@@ -181,7 +185,7 @@ impl<S> CuckooFilter<S> {
         measured_rate(probes, |hash| self.contains_hash(hash))
     }
 
-    /// What the filter is made of and how full it is. Locks each segment for a moment.
+    /// Returns what the filter consists of and how full it is. Locks each segment for a moment.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::from_keys(0..100_000, 0.001)?;
@@ -195,7 +199,7 @@ impl<S> CuckooFilter<S> {
         FilterInfo::new(&shape, table.len(), table.memory_usage(), table.displacements())
     }
 
-    /// The hash function.
+    /// Returns the hash function.
     pub fn hasher(&self) -> &S {
         &self.hasher
     }
@@ -212,7 +216,7 @@ impl<S> CuckooFilter<S> {
         self.inner.clear();
     }
 
-    /// [`CuckooFilter::insert`] of a key whose hash you have. All 64 bits should be well mixed.
+    /// As [`CuckooFilter::insert`], for a key whose hash you have. All 64 bits should be well mixed.
     ///
     /// # Errors
     ///
@@ -221,7 +225,7 @@ impl<S> CuckooFilter<S> {
     /// ```
     /// use koel::CuckooFilter;
     ///
-    /// // One hash asks filters of one seed.
+    /// // One hash is used to query all filters with the same seed.
     /// let build = || CuckooFilter::builder().capacity(100).seed(1).build();
     /// let (monday, tuesday) = (build()?, build()?);
     /// let ada = monday.hash("ada");
@@ -234,7 +238,7 @@ impl<S> CuckooFilter<S> {
         if self.inner.insert(WholeDigest(Digest::new(hash))) { Ok(()) } else { Err(Full::NOTHING) }
     }
 
-    /// [`CuckooFilter::insert_unique`] of a key whose hash you have.
+    /// As [`CuckooFilter::insert_unique`], for a key whose hash you have.
     ///
     /// # Errors
     ///
@@ -244,11 +248,11 @@ impl<S> CuckooFilter<S> {
         self.inner.insert_unique(WholeDigest(Digest::new(hash)))
     }
 
-    /// [`CuckooFilter::contains`] of a key whose hash you have.
+    /// As [`CuckooFilter::contains`], for a key whose hash you have.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::from_keys(["ada"], 0.001)?;
-    /// let hash = filter.hash("ada"); // once, for several questions
+    /// let hash = filter.hash("ada"); // once, for several queries
     /// assert!(filter.contains_hash(hash) && filter.remove_hash(hash));
     /// # Ok::<(), koel::FilterError>(())
     /// ```
@@ -257,38 +261,39 @@ impl<S> CuckooFilter<S> {
         self.inner.contains(WholeDigest(Digest::new(hash)))
     }
 
-    /// [`CuckooFilter::remove`] of a key whose hash you have.
+    /// As [`CuckooFilter::remove`], for a key whose hash you have.
     #[inline]
     pub fn remove_hash(&self, hash: u64) -> bool {
         self.inner.remove(WholeDigest(Digest::new(hash)))
     }
 
-    /// [`CuckooFilter::count`] of a key whose hash you have.
+    /// As [`CuckooFilter::count`], for a key whose hash you have.
     pub fn count_hash(&self, hash: u64) -> usize {
         self.inner.count(WholeDigest(Digest::new(hash)))
     }
 }
 
 impl<S: BuildHasher> CuckooFilter<S> {
-    /// The hash of a key, for the `_hash` forms.
+    /// Returns the hash of a key, for the `_hash` forms.
     #[inline]
     pub fn hash<Q: Hash + ?Sized>(&self, key: &Q) -> u64 {
         self.hasher.hash_one(key)
     }
 
-    /// The hash of bytes, for the `_hash` forms: that of a single `write`.
+    /// Returns the hash of bytes, for the `_hash` forms: that of a single `write`.
     #[inline]
     pub fn hash_bytes(&self, key: &[u8]) -> u64 {
         hash_bytes(&self.hasher, key)
     }
 
-    /// Inserts a key; once more, if it is there.
+    /// Inserts a key; once more, if it is present.
     ///
     /// # Errors
     ///
-    /// [`Full`] if there is no way to make room for it, or if the key is there as often as its two buckets have slots, which
-    /// [`CuckooFilter::count`] tells. Nothing was changed. To find that there is no way takes some ten to three hundred
-    /// microseconds, as hundreds of buckets are looked at: whoever goes on inserting into a full filter pays that each time.
+    /// [`Full`] if there is no way to make room for the key, or if it is present as often as its two buckets have slots, which
+    /// [`CuckooFilter::count`] tells. Nothing was changed. To find that there is no way takes about ten to three hundred
+    /// microseconds, as hundreds of buckets are looked at: a caller that goes on inserting into a full filter pays this cost
+    /// each time.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::builder().capacity(100).fingerprint_bits(16).build()?;
@@ -306,9 +311,9 @@ impl<S: BuildHasher> CuckooFilter<S> {
         self.insert_hash(self.hash(key))
     }
 
-    /// Inserts a key unless it is there, or seems to be. Whether it was inserted. Where keys are removed, take
-    /// [`insert`](Self::insert): one that only seemed to be there is not in, and goes with the key that it was taken for. See
-    /// [duplicates](CuckooFilter#duplicates).
+    /// Inserts a key unless it is present, or seems to be, and returns whether it was inserted. Where keys are removed, use
+    /// [`insert`](Self::insert): a key that only seemed to be present has not been inserted, and is removed with the key that
+    /// it was mistaken for. See [duplicates](CuckooFilter#duplicates).
     ///
     /// # Errors
     ///
@@ -328,7 +333,7 @@ impl<S: BuildHasher> CuckooFilter<S> {
         self.insert_unique_hash(self.hash(key))
     }
 
-    /// Whether a key is there: false is certain; true is wrong at the false-positive rate. Never waits.
+    /// Returns whether a key is present: `false` is certain; `true` is wrong at the false-positive rate. Never waits.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::from_keys(["ada"], 1e-8)?;
@@ -341,10 +346,10 @@ impl<S: BuildHasher> CuckooFilter<S> {
         self.contains_hash(self.hash(key))
     }
 
-    /// Removes one copy of a key. False: it was not there.
+    /// Removes one copy of a key. Returns `false` if it was not present.
     ///
-    /// Only for keys that were inserted: the fingerprint of another key may be the one that is removed, if both have the
-    /// same, and the other key is missed then unless this one was inserted.
+    /// Only for keys that were inserted. If another key has the same fingerprint, the fingerprint that is removed may be that
+    /// key's. The other key is then missed, unless this one was inserted.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::from_keys(["ada"], 1e-6)?;
@@ -357,8 +362,8 @@ impl<S: BuildHasher> CuckooFilter<S> {
         self.remove_hash(self.hash(key))
     }
 
-    /// How often a key was inserted and not removed. Too many, if other keys have its fingerprint and buckets; a copy
-    /// that is just being moved may count twice. Never waits.
+    /// Returns how often a key was inserted and not removed. The result is too high if other keys have its fingerprint and
+    /// buckets; a copy that is just being moved may be counted twice. Never waits.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::from_keys(["ada", "ada"], 1e-8)?;
@@ -387,7 +392,7 @@ impl<S: BuildHasher> CuckooFilter<S> {
         self.insert_hash(self.hash_bytes(key))
     }
 
-    /// Inserts the bytes of a key, unless they are there. As [`CuckooFilter::insert_unique`].
+    /// Inserts the bytes of a key, unless they are present, as [`CuckooFilter::insert_unique`] does.
     ///
     /// # Errors
     ///
@@ -397,7 +402,7 @@ impl<S: BuildHasher> CuckooFilter<S> {
         self.insert_unique_hash(self.hash_bytes(key))
     }
 
-    /// Whether the bytes of a key are there.
+    /// Returns whether the bytes of a key are present.
     #[inline]
     pub fn contains_bytes(&self, key: &[u8]) -> bool {
         self.contains_hash(self.hash_bytes(key))
@@ -409,7 +414,7 @@ impl<S: BuildHasher> CuckooFilter<S> {
         self.remove_hash(self.hash_bytes(key))
     }
 
-    /// How often the bytes of a key were inserted and not removed. As [`CuckooFilter::count`].
+    /// Returns how often the bytes of a key were inserted and not removed, as [`CuckooFilter::count`] does.
     pub fn count_bytes(&self, key: &[u8]) -> usize {
         self.count_hash(self.hash_bytes(key))
     }

@@ -1,91 +1,93 @@
-//! What can be wrong with a request for a filter, or with the bytes of one.
+//! Errors in a request for a filter, or in the bytes of one.
 
 use core::error::Error;
 use core::fmt;
 
 use crate::full::Full;
 
-/// The version of the bytes that is known. Version 1, in which buckets were computed otherwise, was in no release.
+/// The version of the bytes that is known. Version 1, in which buckets were computed differently, was in no release.
 pub(super) const VERSION: u32 = 2;
 
-/// Why there is no such filter.
+/// The reason why there is no such filter.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FilterError {
     /// The false-positive rate must be above 0 and below 1.
     Rate {
-        /// What was asked for.
+        /// The requested rate.
         requested: f64,
     },
-    /// Capacity and rate are in their ranges, but no layout gives that rate: of the width or the buckets that were asked for,
-    /// or, if none were, or with that width a growing filter keeps no rate at all, not even fingerprints of 32 bits.
+    /// Capacity and rate are in their ranges, but no layout gives that rate: none of the requested width or buckets; or, if
+    /// neither was requested, not even one with fingerprints of 32 bits. Or a growing filter guarantees no rate at all with
+    /// that width.
     RateTooLow {
-        /// What was asked for.
+        /// The requested rate.
         requested: f64,
-        /// What can be had.
+        /// The lowest possible rate.
         limit: f64,
     },
-    /// The capacity must be 1 at the least, and there is a most: the fewer bits a fingerprint has and the fewer slots
-    /// a bucket, the fewer keys fit for sure.
+    /// The capacity must be at least 1, and there is an upper limit: the fewer bits a fingerprint has and the fewer slots a
+    /// bucket has, the fewer keys fit for sure.
     Capacity {
-        /// What was asked for, in keys.
+        /// The requested capacity, in keys.
         requested: usize,
-        /// How many can be asked for in this layout, in keys: all up to these. A few more may be possible.
+        /// The largest capacity that can be requested in this layout, in keys: all up to it are possible. A few more may be
+        /// possible.
         limit: usize,
     },
-    /// Fingerprints have 2 to 32 bits, in semi-sorted buckets 5 to 32; in a growing filter that is to keep a rate as many at
-    /// the least as that asks for: 3, in buckets of four 4, of eight 5, or more.
+    /// Fingerprints have 2 to 32 bits, in semi-sorted buckets 5 to 32. In a growing filter that is to guarantee a rate, they
+    /// have at least as many as that requires: 3, in buckets of four 4, of eight 5, or more.
     FingerprintBits {
-        /// What was asked for.
+        /// The requested number of bits.
         requested: u32,
-        /// The fewest that will do.
+        /// The smallest number that suffices.
         least: u32,
     },
     /// Buckets have 1, 2, 4 or 8 slots, semi-sorted ones 4.
     BucketSlots {
-        /// What was asked for.
+        /// The requested number of slots.
         requested: u32,
-        /// Semi-sorted buckets were asked for as well.
+        /// Semi-sorted buckets were requested as well.
         semi_sorted: bool,
     },
     /// The allocator has no memory for it.
     OutOfMemory {
-        /// What was asked for.
+        /// The number of bytes requested.
         bytes: usize,
     },
-    /// There was no room for all keys: the filter is full, or a key occurs more often than two buckets have slots, or more than
-    /// a few occur more often than one has ([`FilterBuilder::from_keys`](crate::FilterBuilder::from_keys)), or, in a growing
-    /// filter, more often than [it may](crate::ScalableFilterBuilder::max_duplicates), or another table was needed and there
-    /// could be none.
+    /// There was no room for all keys. The filter is full; or a key occurs more often than two buckets have slots; or more than
+    /// a few occur more often than one bucket has ([`FilterBuilder::from_keys`](crate::FilterBuilder::from_keys)); or, in a
+    /// growing filter, a key occurs more often than [it may](crate::ScalableFilterBuilder::max_duplicates), or another table
+    /// was needed and there could be none.
     Full {
-        /// How many of the keys that were to be inserted had room; if the filter was built of its keys, not necessarily the
-        /// first ones, and not all were tried if many had none.
+        /// How many of the keys that were to be inserted had room. If the filter was built from its keys, these are not
+        /// necessarily the first ones, and not all were tried if many had no room.
         inserted: usize,
     },
     /// Two filters differ in size, layout or hash function.
     Mismatch,
-    /// The bytes are not a filter's; says what is wrong.
+    /// The bytes are not a filter's; the value says what is wrong.
     Bytes(BytesError),
     /// Reading or writing failed.
     Io(std::io::Error),
 }
 
-/// What is wrong with bytes that should be a filter's.
+/// The reason why bytes are not a valid filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BytesError {
-    /// They end early, or go on after the end: all of them, or those of a header, segment or table where one is read after the
-    /// other, as in a growing filter, or from a file.
+    /// They end early, or go on after the end: all of them, or those of a header, segment or table where these are read one
+    /// after the other, as in a growing filter, or from a file.
     Length {
         /// How many there should be, as far as is known.
         expected: u64,
         /// How many of these there are.
         found: u64,
     },
-    /// They do not begin as a filter does.
+    /// They do not begin as a filter's bytes do.
     Magic,
-    /// They are a [`ScalableCuckooFilter`](crate::ScalableCuckooFilter)'s where a [`CuckooFilter`](crate::CuckooFilter)'s
-    /// are asked for, or the other way round.
+    /// They are a [`ScalableCuckooFilter`](crate::ScalableCuckooFilter)'s where a [`CuckooFilter`](crate::CuckooFilter)'s are
+    /// expected, or the other way round.
     Kind {
         /// They are a growing filter's.
         scalable: bool,
@@ -100,12 +102,12 @@ pub enum BytesError {
     Hasher,
     /// The checksum of a segment is wrong.
     Checksum {
-        /// Which segment of its table.
+        /// The number of the segment in its table.
         segment: u32,
     },
-    /// The checksum of a segment is right, but its content is none.
+    /// The checksum of a segment is right, but its content is not valid.
     Content {
-        /// Which segment of its table.
+        /// The number of the segment in its table.
         segment: u32,
     },
     /// Chunks are missing.
@@ -121,7 +123,7 @@ impl From<BytesError> for FilterError {
     }
 }
 
-/// Of one key: `inserted` is 0.
+/// For one key: `inserted` is 0.
 impl From<Full> for FilterError {
     fn from(_: Full) -> Self {
         FilterError::Full { inserted: 0 }
@@ -221,7 +223,7 @@ impl fmt::Display for FilterError {
 impl Error for FilterError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            // What is told already is no source.
+            // An error that is already part of the message is not a source.
             FilterError::Io(error) => error.source(),
             _ => None,
         }

@@ -9,9 +9,9 @@ use crate::sync::SCHEDULED;
 
 /// XXH3 with a 64-bit seed: the default hash function of filters.
 ///
-/// One `write` of bytes gives what the reference implementation's `XXH3_64bits_withSeed` gives. The writes of a key
-/// that makes several are chained: each one's hash is the next one's seed. Integers are written as little-endian bytes,
-/// `usize` and `isize` as 64 bits.
+/// One `write` of bytes gives the result of the reference implementation's `XXH3_64bits_withSeed`. If a key makes several
+/// writes, they are chained: each one's hash is the next one's seed. Integers are written as little-endian bytes, `usize` and
+/// `isize` as 64 bits.
 ///
 /// ```
 /// use std::hash::{BuildHasher, Hasher};
@@ -22,17 +22,17 @@ use crate::sync::SCHEDULED;
 /// assert_eq!(hasher.finish(), 0x2d06_8005_38d3_94c2);
 /// ```
 ///
-/// The seed is no secret key: XXH3 is not made to withstand an attacker who can see answers. Give a filter a keyed
-/// [`BuildHasher`] of yours if its keys come from enemies.
+/// The seed is not a secret key: XXH3 is not made to withstand an attacker who can see answers. Give a filter a keyed
+/// [`BuildHasher`] of your own if its keys come from adversaries.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Xxh3(Seeded);
 
-/// A seed, and what hashing integers makes of it first.
+/// A seed, and the first value that hashing integers derives from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seeded {
     seed: u64,
-    /// What 4 to 8 bytes are combined with: part of XXH3's default secret, the seed, and that once more with the bytes of its
-    /// lower half in the reverse order. Computed once, it saves a look-up in a filter 7 of 97 instructions.
+    /// The value with which 4 to 8 bytes are combined: part of XXH3's default secret, the seed, and the seed once more with the
+    /// bytes of its lower half in reverse order. Computed once, it saves a look-up in a filter 7 of 97 instructions.
     mask: u64,
 }
 
@@ -47,13 +47,13 @@ impl Seeded {
 }
 
 impl Xxh3 {
-    /// With a seed.
+    /// Makes the hash function with a seed.
     #[must_use]
     pub const fn with_seed(seed: u64) -> Self {
         Xxh3(Seeded::new(seed))
     }
 
-    /// The seed.
+    /// Returns the seed.
     #[must_use]
     pub const fn seed(&self) -> u64 {
         self.0.seed
@@ -66,7 +66,7 @@ impl fmt::Debug for Xxh3 {
     }
 }
 
-/// The hash of bytes, by one write: what the `_bytes` forms of all filters go by.
+/// Returns the hash of bytes, by one write, which the `_bytes` forms of all filters use.
 #[inline]
 pub(crate) fn hash_bytes(hasher: &impl BuildHasher, key: &[u8]) -> u64 {
     let mut hasher = hasher.build_hasher();
@@ -74,17 +74,17 @@ pub(crate) fn hash_bytes(hasher: &impl BuildHasher, key: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// A hash function whose filters can be kept as bytes: what the bytes say of it is enough to make it again. Derive `Clone`, for
-/// filters to have it.
+/// A hash function whose filters can be kept as bytes: the bytes describe it well enough to make it again. Derive `Clone`, so
+/// that filters have it.
 ///
 /// # The same everywhere
 ///
-/// It must give a key the same hash wherever the bytes are read, on other machines and by later versions of it, or a filter
-/// denies keys that it has. What is checked when bytes are read is [`FilterHasher::ID`] and the hash of a few bytes, by one
-/// [`write`](Hasher::write), and nothing else. So write integers equally everywhere: the methods that [`Hasher`] has for them,
-/// [`write_u64`](Hasher::write_u64) and its kin, hand on the bytes as they lie in memory unless you say otherwise, whose order
-/// depends on the machine, and of a `usize` also the number. Say otherwise, as here, or let keys be asked by bytes only, in the
-/// `_bytes` forms.
+/// It must give a key the same hash wherever the bytes are read, on other machines and by later versions of it; otherwise a
+/// filter denies keys that it has. When bytes are read, only [`FilterHasher::ID`] and the hash of a few bytes, by one
+/// [`write`](Hasher::write), are checked. So write integers the same way everywhere. By default, the methods that [`Hasher`]
+/// has for them, [`write_u64`](Hasher::write_u64) and its kin, pass on the bytes as they are in memory, and their order depends
+/// on the machine; for a `usize`, so does their number. Override these methods, as here, or let keys be queried by bytes only,
+/// in the `_bytes` forms.
 ///
 /// The standard library's `DefaultHasher` and `ahash` may change with each version: not for filters that are kept.
 ///
@@ -108,7 +108,7 @@ pub(crate) fn hash_bytes(hasher: &impl BuildHasher, key: &[u8]) -> u64 {
 ///         }
 ///     }
 ///
-///     // Little-endian, and `usize` as 64 bits. The other signed ones come here, too.
+///     // Little-endian, and `usize` as 64 bits. The other signed integers end up here, too.
 ///     fn write_u16(&mut self, number: u16) {
 ///         self.write(&number.to_le_bytes());
 ///     }
@@ -129,7 +129,7 @@ pub(crate) fn hash_bytes(hasher: &impl BuildHasher, key: &[u8]) -> u64 {
 ///     }
 ///
 ///     fn finish(&self) -> u64 {
-///         // All bits of the result depend on all of the last bytes: SplitMix64's end.
+///         // All bits of the result depend on all of the last bytes: the final mixing of SplitMix64.
 ///         let mut hash = self.0;
 ///         hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
 ///         hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -164,13 +164,13 @@ pub(crate) fn hash_bytes(hasher: &impl BuildHasher, key: &[u8]) -> u64 {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait FilterHasher: BuildHasher {
-    /// Names the hash function. Numbers below 0x1_0000 are for this library: 1 is [`Xxh3`].
+    /// Identifies the hash function. Numbers below 0x1_0000 are for this library: 1 is [`Xxh3`].
     const ID: u32;
 
-    /// The seed that it was made with; 0 if there is none.
+    /// Returns the seed that it was made with; 0 if there is none.
     fn seed(&self) -> u64;
 
-    /// The hash function with this seed.
+    /// Makes the hash function with this seed.
     fn from_seed(seed: u64) -> Self;
 }
 
@@ -187,9 +187,9 @@ impl FilterHasher for Xxh3 {
 }
 
 impl Default for Xxh3 {
-    /// With a seed that is different each time.
+    /// Makes the hash function with a seed that is different each time.
     fn default() -> Self {
-        // Or a schedule would not be the same when it is run again.
+        // Otherwise a schedule would not be the same when it is run again.
         let seed = if SCHEDULED { 0 } else { std::hash::RandomState::new().build_hasher().finish() };
         Xxh3::with_seed(seed)
     }
@@ -215,18 +215,17 @@ impl Xxh3Hasher {
         self.0 = Seeded::new(hash);
     }
 
-    /// `write`, for bytes that are not more than 240 and whose number the compiler knows: the whole function comes down
-    /// to a few instructions. The library's `oneshot_with_seed` hides its constants from the compiler, which spares code
-    /// where lengths are not known.
+    /// `write`, for at most 240 bytes, whose number the compiler knows: the whole function is reduced to a few instructions.
+    /// The library's `oneshot_with_seed` hides its constants from the compiler, which saves code where lengths are not known.
     #[inline(always)]
     fn write_short<const N: usize>(&mut self, bytes: &[u8; N]) {
         const { assert!(N <= 240) };
-        // So few bytes are hashed with the seed alone, whatever the secret.
+        // This few bytes are hashed with the seed alone, whatever the secret.
         let hash = XxHash3_64::oneshot_with_seed_and_secret(self.0.seed, &[], bytes);
         self.chain(hash.unwrap_or_else(|_| XxHash3_64::oneshot_with_seed(self.0.seed, bytes)));
     }
 
-    /// `write`, for so many bytes, 4 to 8: the first four are the upper half of `halves`, the last four the lower one.
+    /// `write`, for this many bytes, 4 to 8: the first four are the upper half of `halves`, the last four the lower one.
     #[inline(always)]
     fn write_halves(&mut self, halves: u64, bytes: u64) {
         // XXH3_len_4to8_64b, which ends with Pelle Evensen's rrmxmx.

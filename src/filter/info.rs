@@ -1,10 +1,10 @@
-//! What a filter says of itself.
+//! What a filter reports about itself.
 
 use core::fmt;
 
 use super::sizing::{Shape, rate_at};
 
-/// What a filter is made of, and how full it is: from `info()`. Displays as a few lines of text.
+/// What a filter consists of, and how full it is: from `info()`. Displays as a few lines of text.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct FilterInfo {
@@ -35,7 +35,7 @@ pub struct FilterInfo {
 }
 
 impl FilterInfo {
-    /// Of a table of this shape, with so many keys, bytes and displacements.
+    /// Describes a table of this shape, with this many keys, bytes and displacements.
     pub(super) fn new(shape: &Shape, len: usize, memory_usage: usize, displacements: u64) -> Self {
         let table = TableInfo::new(shape, len, memory_usage, displacements);
         FilterInfo {
@@ -54,7 +54,7 @@ impl FilterInfo {
         }
     }
 
-    /// Bits of memory for each key that fits.
+    /// Returns the bits of memory for each key that fits.
     #[must_use]
     pub fn bits_per_key(&self) -> f64 {
         self.memory_usage as f64 * 8.0 / self.capacity_keys as f64
@@ -100,8 +100,8 @@ impl fmt::Display for FilterInfo {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TableInfo {
-    /// Keys that the table is made for. Those of a [`CuckooFilter`](crate::CuckooFilter) fit for sure; of a growing filter,
-    /// what one of its segments has no room for goes to another table.
+    /// The number of keys that the table is made for. Those of a [`CuckooFilter`](crate::CuckooFilter) fit for sure; in a
+    /// growing filter, keys for which one of its segments has no room go to another table.
     pub capacity_keys: usize,
     /// Slots.
     pub slots: usize,
@@ -113,7 +113,7 @@ pub struct TableInfo {
     pub bucket_slots: u32,
     /// Whether buckets are [semi-sorted](crate::FilterBuilder::semi_sorted): one bit less for each slot.
     pub semi_sorted: bool,
-    /// Bytes: from the allocator; of a view, in what it looks up in.
+    /// Bytes: from the allocator; for a view, in the bytes that it looks up in.
     pub memory_usage: usize,
     /// The expected false-positive rate now.
     pub false_positive_rate: f64,
@@ -122,7 +122,7 @@ pub struct TableInfo {
 }
 
 impl TableInfo {
-    /// Of a table of this shape, with so many keys, bytes and displacements.
+    /// Describes a table of this shape, with this many keys, bytes and displacements.
     pub(super) fn new(shape: &Shape, len: usize, memory_usage: usize, displacements: u64) -> Self {
         let slots = shape.slots() as usize;
         TableInfo {
@@ -152,19 +152,19 @@ impl fmt::Display for TableInfo {
     }
 }
 
-/// Writes a line for each table, after what was written before.
+/// Writes a line for each table, after the text that was written before.
 pub(super) fn write_tables(f: &mut fmt::Formatter<'_>, tables: &[TableInfo]) -> fmt::Result {
     tables.iter().enumerate().try_for_each(|(number, table)| write!(f, "\ntable {number}: {table}"))
 }
 
-/// What a [`FilterView`](crate::FilterView) looks up in: from its `info()`. Displays as lines of text.
+/// The tables that a [`FilterView`](crate::FilterView) looks up in: from its `info()`. Displays as lines of text.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ViewInfo {
-    /// The bytes are those of a [`ScalableCuckooFilter`](crate::ScalableCuckooFilter); else of a
+    /// Whether the bytes are those of a [`ScalableCuckooFilter`](crate::ScalableCuckooFilter), or otherwise of a
     /// [`CuckooFilter`](crate::CuckooFilter).
     pub scalable: bool,
-    /// Its tables, the oldest first; of a `CuckooFilter` one.
+    /// Its tables, the oldest first; for a `CuckooFilter`, one.
     pub tables: Vec<TableInfo>,
 }
 

@@ -1,4 +1,4 @@
-//! A filter's tables from its chunks.
+//! Putting a filter's tables together from its chunks.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -13,16 +13,16 @@ use super::inner::Inner;
 use super::locked::Locked;
 use super::plan::Lineage;
 
-/// Bytes that are asked for before any has come.
+/// The number of bytes that are requested before any has come.
 const FIRST_READ: usize = 4096;
 
-/// Puts a filter of either kind together from its chunks, in order. What is refused changes nothing: the right chunk may
-/// still come.
+/// Puts a filter of either kind together from its chunks, in order. A refused chunk changes nothing: the right chunk may still
+/// come.
 ///
-/// A transfer is resumed from the filter with which it began. Chunks of another one that was built alike, with the same seed,
-/// are not told from its own, and what is put together of both misses keys of both. Those of one with another seed are refused,
-/// as damaged or as made with another seed: where a chunk that is sent once more is refused again, begin anew with another
-/// loader.
+/// A transfer is resumed from the filter with which it began. Chunks of another filter that was built alike, with the same
+/// seed, cannot be told from its own, and a filter that is put together from both misses keys of both. Chunks of a filter with
+/// another seed are refused, as damaged or as made with another seed: if a chunk that is sent once more is refused again, start
+/// over with a new loader.
 ///
 /// ```
 /// use koel::{ChunkLoader, CuckooFilter, ScalableCuckooFilter};
@@ -55,15 +55,15 @@ pub struct ChunkLoader<S = Xxh3> {
     /// Newest first; all but the last are complete.
     tables: Vec<Loaded>,
     taken: u32,
-    /// Made of the seed in each header: a loader that comes back in an error should be small.
+    /// Made from the seed in each header: a loader that is returned in an error should be small.
     hasher: PhantomData<S>,
 }
 
-/// What has come of a table: its header and checked bytes of segments.
+/// The part of a table that has come: its header and checked bytes of segments.
 struct Loaded {
     header: Header,
     segments: Vec<Vec<u8>>,
-    /// What was made of them all, which are gone then; there may have been no memory for the next table.
+    /// The table that was made from all segments, which are then gone; there may have been no memory for the next table.
     made: Option<Inner>,
 }
 
@@ -72,7 +72,7 @@ impl Loaded {
         self.made.is_some() || self.segments.len() == self.header.segments() as usize
     }
 
-    /// Makes the table of its segments, all of which are there; if there is no memory for it, they stay.
+    /// Makes the table from its segments, all of which are present; if there is no memory for it, they stay.
     fn make(&mut self) -> Result<(), FilterError> {
         if self.made.is_none() {
             let inner = Inner::new(self.header.shape, None)?;
@@ -99,7 +99,8 @@ impl<S> Default for ChunkLoader<S> {
 }
 
 impl ChunkLoader {
-    /// Nothing is loaded yet. For a filter with another hash function than the default one take `ChunkLoader::default`.
+    /// Makes a loader that has loaded nothing yet. For a filter with a hash function other than the default, use
+    /// `ChunkLoader::default`.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -122,13 +123,13 @@ impl<S: FilterHasher> ChunkLoader<S> {
         Ok(loader)
     }
 
-    /// The number of the chunk that comes next.
+    /// Returns the number of the chunk that comes next.
     #[must_use]
     pub fn next(&self) -> u32 {
         self.taken
     }
 
-    /// Bytes of the chunk that comes next; `None` if there is none.
+    /// Returns the number of bytes of the chunk that comes next; `None` if there is none.
     ///
     /// ```
     /// use std::io::Read;
@@ -156,7 +157,7 @@ impl<S: FilterHasher> ChunkLoader<S> {
         }
     }
 
-    /// Whether all chunks were taken: what [`finish`](Self::finish) asks for.
+    /// Returns whether all chunks were taken, as [`finish`](Self::finish) requires.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::from_keys(["ada"], 0.001)?;
@@ -172,7 +173,7 @@ impl<S: FilterHasher> ChunkLoader<S> {
         self.next_len().is_none()
     }
 
-    /// Whether the chunks are those of a [`ScalableCuckooFilter`](crate::ScalableCuckooFilter), as far as is known.
+    /// Returns whether the chunks are those of a [`ScalableCuckooFilter`](crate::ScalableCuckooFilter), as far as is known.
     ///
     /// ```
     /// use koel::{ChunkLoader, ScalableCuckooFilter};
@@ -193,8 +194,8 @@ impl<S: FilterHasher> ChunkLoader<S> {
     ///
     /// # Errors
     ///
-    /// [`FilterError::Bytes`] if it is damaged, or not the next one, or there is none to come; [`FilterError::OutOfMemory`].
-    /// It was not taken.
+    /// [`FilterError::Bytes`] if the chunk is damaged, or not the next one, or there is none to come;
+    /// [`FilterError::OutOfMemory`]. The chunk was not taken.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::from_keys(["ada"], 0.001)?;
@@ -244,8 +245,8 @@ impl<S: FilterHasher> ChunkLoader<S> {
         Ok(())
     }
 
-    /// Takes out what was loaded, if it is complete, and of a growing filter if that is asked for: tables, the hash function,
-    /// and how often a key may be in a growing one. If it is an error, nothing has been taken.
+    /// Takes out the loaded parts, if they are complete, and a growing filter's if that is requested: tables, the hash
+    /// function, and how often a key may be in a growing filter. If the result is an error, nothing has been taken.
     pub(crate) fn take_parts(&mut self, growing: bool) -> Result<(Vec<Inner>, S, usize), FilterError> {
         if !self.is_complete() {
             return Err(BytesError::Incomplete { next: self.taken }.into());
@@ -262,11 +263,12 @@ impl<S: FilterHasher> ChunkLoader<S> {
     }
 }
 
-/// Reads so many bytes, or as many as come. Memory is asked for as they arrive: foreign bytes have said how many.
+/// Reads this many bytes, or as many as come. Memory is requested as they arrive, because foreign bytes have said how many
+/// there are.
 fn read_up_to(reader: &mut impl Read, len: usize, bytes: &mut Vec<u8>) -> Result<(), FilterError> {
     while bytes.len() < len {
         let more = bytes.len().max(FIRST_READ).min(len - bytes.len());
-        // All of it: the standard library's reading to an end may end the process for want of a few bytes.
+        // All of it: the standard library's reading to an end may end the process for lack of a few bytes.
         reserve(bytes, more)?;
         if reader.by_ref().take(more as u64).read_to_end(bytes)? < more {
             break;
@@ -281,5 +283,5 @@ impl<S> fmt::Debug for ChunkLoader<S> {
     }
 }
 
-// In an error that has less than 128 bytes: what clippy has nothing against.
+// In an error that has less than 128 bytes, to which clippy does not object.
 const _: () = assert!(size_of::<ChunkLoader>() + size_of::<FilterError>() < 128);

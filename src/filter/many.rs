@@ -1,4 +1,4 @@
-//! Many keys at once, of a [`CuckooFilter`].
+//! Many keys at once, for a [`CuckooFilter`].
 
 use core::hash::{BuildHasher, Hash};
 
@@ -8,11 +8,11 @@ use crate::engine::{BATCH, digests_of};
 use crate::hash::Digest;
 
 impl<S> CuckooFilter<S> {
-    /// [`CuckooFilter::contains_many`] of keys whose hashes you have.
+    /// As [`CuckooFilter::contains_many`], for keys whose hashes you have.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     #[inline]
     #[track_caller]
     pub fn contains_many_hash(&self, hashes: &[u64], found: &mut [bool]) {
@@ -20,17 +20,17 @@ impl<S> CuckooFilter<S> {
         self.contains_batches(hashes, found, |hash| Digest::new(*hash));
     }
 
-    /// [`CuckooFilter::insert_many`] of keys whose hashes you have.
+    /// As [`CuckooFilter::insert_many`], for keys whose hashes you have.
     #[must_use = "not all may have been inserted"]
     pub fn insert_many_hash(&self, hashes: &[u64]) -> usize {
         self.insert_batches(hashes, |hash| Digest::new(*hash))
     }
 
-    /// [`CuckooFilter::insert_unique_many`] of keys whose hashes you have.
+    /// As [`CuckooFilter::insert_unique_many`], for keys whose hashes you have.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     #[must_use = "not all may have been inserted"]
     #[track_caller]
     pub fn insert_unique_many_hash(&self, hashes: &[u64], inserted: &mut [bool]) -> usize {
@@ -38,11 +38,11 @@ impl<S> CuckooFilter<S> {
         self.insert_unique_batches(hashes, inserted, |hash| Digest::new(*hash))
     }
 
-    /// [`CuckooFilter::remove_many`] of keys whose hashes you have.
+    /// As [`CuckooFilter::remove_many`], for keys whose hashes you have.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     #[track_caller]
     pub fn remove_many_hash(&self, hashes: &[u64], removed: &mut [bool]) {
         assert_answers("remove_many_hash", hashes, removed);
@@ -94,11 +94,11 @@ impl<S> CuckooFilter<S> {
 }
 
 impl<S: BuildHasher> CuckooFilter<S> {
-    /// Looks many keys up: `found[i]` becomes what `contains(&keys[i])` would be. Their waits for memory overlap.
+    /// Looks many keys up: `found[i]` becomes the result of `contains(&keys[i])`. Their waits for memory overlap.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::from_keys([1, 2], 1e-8)?;
@@ -114,8 +114,8 @@ impl<S: BuildHasher> CuckooFilter<S> {
         self.contains_batches(keys, found, |key| Digest::new(self.hash(key)));
     }
 
-    /// Inserts many keys, in order, up to the first that has no room. How many had: if fewer than there are keys,
-    /// `keys[inserted]` is the one that is too many. Their waits for memory overlap.
+    /// Inserts many keys, in order, up to the first that has no room, and returns how many had room: if fewer than there are
+    /// keys, `keys[inserted]` is the first key for which there was none. Their waits for memory overlap.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::new(1000, 0.01)?;
@@ -131,14 +131,14 @@ impl<S: BuildHasher> CuckooFilter<S> {
         self.insert_batches(keys, |key| Digest::new(self.hash(key)))
     }
 
-    /// Inserts those of many keys that are not there, in order, up to the first that has no room: as
-    /// [`insert_unique`](CuckooFilter::insert_unique) of each. `inserted[i]` becomes whether `keys[i]` was inserted. Returns
-    /// how many keys are there now: if fewer than were given, `keys[there]` is the one that is too many, and what comes after
-    /// it was not looked at. Their waits for memory overlap.
+    /// Inserts those of many keys that are not present, in order, up to the first that has no room: as
+    /// [`insert_unique`](CuckooFilter::insert_unique) does for each. `inserted[i]` becomes whether `keys[i]` was inserted.
+    /// Returns how many keys are now present: if fewer than were given, `keys[there]` is the first key for which there was no
+    /// room, and the keys after it were not looked at. Their waits for memory overlap.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     ///
     /// ```
     /// // Which of these requests are new?
@@ -155,14 +155,14 @@ impl<S: BuildHasher> CuckooFilter<S> {
         self.insert_unique_batches(keys, inserted, |key| Digest::new(self.hash(key)))
     }
 
-    /// Removes one copy of each of many keys, in order: `removed[i]` becomes what `remove(&keys[i])` would be. Their waits
-    /// for memory overlap.
+    /// Removes one copy of each of many keys, in order: `removed[i]` becomes the result of `remove(&keys[i])`. Their waits for
+    /// memory overlap.
     ///
     /// Only for keys that were inserted: see [`CuckooFilter::remove`].
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::from_keys([1, 2], 1e-6)?;
@@ -179,11 +179,11 @@ impl<S: BuildHasher> CuckooFilter<S> {
 }
 
 impl<S: BuildHasher> CuckooFilter<S> {
-    /// [`CuckooFilter::contains_many`], of the bytes of keys.
+    /// As [`CuckooFilter::contains_many`], for the bytes of keys.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     #[inline]
     #[track_caller]
     pub fn contains_many_bytes<Q: AsRef<[u8]>>(&self, keys: &[Q], found: &mut [bool]) {
@@ -191,7 +191,7 @@ impl<S: BuildHasher> CuckooFilter<S> {
         self.contains_batches(keys, found, |key| Digest::new(self.hash_bytes(key.as_ref())));
     }
 
-    /// [`CuckooFilter::insert_many`], of the bytes of keys.
+    /// As [`CuckooFilter::insert_many`], for the bytes of keys.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::new(1000, 1e-6)?;
@@ -206,11 +206,11 @@ impl<S: BuildHasher> CuckooFilter<S> {
         self.insert_batches(keys, |key| Digest::new(self.hash_bytes(key.as_ref())))
     }
 
-    /// [`CuckooFilter::insert_unique_many`], of the bytes of keys.
+    /// As [`CuckooFilter::insert_unique_many`], for the bytes of keys.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     #[must_use = "not all may have been inserted"]
     #[track_caller]
     pub fn insert_unique_many_bytes<Q: AsRef<[u8]>>(&self, keys: &[Q], inserted: &mut [bool]) -> usize {
@@ -218,11 +218,11 @@ impl<S: BuildHasher> CuckooFilter<S> {
         self.insert_unique_batches(keys, inserted, |key| Digest::new(self.hash_bytes(key.as_ref())))
     }
 
-    /// [`CuckooFilter::remove_many`], of the bytes of keys.
+    /// As [`CuckooFilter::remove_many`], for the bytes of keys.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     #[track_caller]
     pub fn remove_many_bytes<Q: AsRef<[u8]>>(&self, keys: &[Q], removed: &mut [bool]) {
         assert_answers("remove_many_bytes", keys, removed);

@@ -1,34 +1,34 @@
 //! The cuckoo filter: the maps' table without payloads, of fixed size, with tags of any width.
 //!
-//! What can be shared is the engine's: paths are searched by `engine::path`, versions kept by `engine::stripes`, memory by
-//! `engine::memory`. Find, insert, remove and displace are written here once more, as fingerprints are packed bits. Imports
-//! point downward in this list, but for those of builders, which name what they build.
+//! Shared parts are the engine's: paths are searched by `engine::path`, versions kept by `engine::stripes`, memory by
+//! `engine::memory`. Find, insert, remove and displace are written here a second time, as fingerprints are packed bits. Imports
+//! point downward in this list, except those of builders, which name the type that they build.
 //!
 //! | file | duty |
 //! | --- | --- |
 //! | `serde`, `rayon` | serialization; building on all threads |
 //! | `scalable` | the growing filter: tables in a chain |
-//! | `owned_view` | look-ups in bytes that are kept with it |
-//! | `bytes`, `view`, `union` | to bytes and back; look-ups in bytes; one filter into another |
-//! | `build` | the filter, of all its keys at once |
-//! | `many` | the filter, many keys at once |
+//! | `owned_view` | look-ups in bytes that the view owns |
+//! | `bytes`, `view`, `union` | to bytes and back; look-ups in bytes; uniting two filters |
+//! | `build` | the filter: from all its keys at once |
+//! | `many` | the filter: many keys at once |
 //! | `cuckoo` | the filter |
-//! | `info` | what it, a table and a view say of themselves |
+//! | `info` | what a filter, a table and a view report about themselves |
 //! | `builder` | its options |
 //! | `chunks`, `loader` | bytes in chunks; chunks to tables |
 //! | `format` | the bytes |
-//! | `plan` | which tables a growing filter has |
+//! | `plan` | the tables that a growing filter has |
 //! | `batch` | many digests at once |
 //! | `inner` | the filter without its hash function |
 //! | `parted` | digests in the order of their segments |
-//! | `sizing` | from what is asked for to layout and size |
+//! | `sizing` | from the request to layout and size |
 //! | `locked` | all writes to a segment |
 //! | `table` | segments in one allocation; how to read them |
 //! | `layout` | the layouts, chosen at run time |
 //! | `semi_sorted` | buckets with sorted low nibbles |
 //! | `lanes` | buckets of equal lanes |
 //! | `semi_sort` | the code of four nibbles |
-//! | `codec` | what every layout can do |
+//! | `codec` | operations of every layout |
 //! | `num` | integers as registers of lanes |
 //! | `words` | bits in atomic words or in bytes |
 //! | `geometry` | digest to place |

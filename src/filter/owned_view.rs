@@ -1,4 +1,4 @@
-//! [`FilterViewOwned`]: a filter in bytes that it has with it.
+//! [`FilterViewOwned`]: a filter in bytes that it owns.
 
 use core::fmt;
 use core::hash::Hash;
@@ -14,15 +14,15 @@ use super::layout::Task;
 use super::view::{FilterView, Form, Table, Tables};
 use crate::hash::Digest;
 
-/// A [`FilterView`] that owns its bytes, or whatever leads to them: to be kept in a struct, a static or an `Arc`, and put in
-/// the place of another one while a program runs.
+/// A [`FilterView`] that owns its bytes, or whatever leads to them: to be kept in a struct, a static or an `Arc`, and to
+/// replace another view while a program runs.
 ///
-/// `B` is a `Vec<u8>`, an `Arc<[u8]>`, or a file that is mapped into memory, as `memmap2::Mmap` has it. Its `as_ref` must give
-/// the same bytes each time, or look-ups panic or answer wrongly; and nobody may write to the file. So write a newer filter by
-/// [`save`](crate::CuckooFilter::save), which leaves the file that is mapped as it is: `File::create` would cut it off, and a
-/// look-up then end the process.
+/// `B` is a `Vec<u8>`, an `Arc<[u8]>`, or a file that is mapped into memory, such as a `memmap2::Mmap`. Its `as_ref` must
+/// return the same bytes each time, or look-ups panic or answer wrongly; and nobody may write to the file. So write a newer
+/// filter by [`save`](crate::CuckooFilter::save), which leaves the mapped file as it is: `File::create` would truncate it, and
+/// a look-up would then end the process.
 ///
-/// A look-up finds its table in the bytes first, some instructions that a `FilterView` does not have.
+/// A look-up first finds its table in the bytes, which takes some instructions that a `FilterView` does not need.
 ///
 /// ```
 /// use std::sync::{Arc, RwLock};
@@ -63,13 +63,13 @@ struct Placed {
 }
 
 impl Placed {
-    /// Where a table of these bytes is: its segments are told by their address.
+    /// Records where a table of these bytes is: its segments are identified by their address.
     fn new(Table { form, segments }: Table<'_>, bytes: &[u8]) -> Self {
         let begin = segments.as_ptr().addr() - bytes.as_ptr().addr();
         Placed { form, segments: begin..begin + segments.len() }
     }
 
-    /// The table in its bytes.
+    /// Returns the table in its bytes.
     fn within<'b>(&self, bytes: &'b [u8]) -> Table<'b> {
         Table { form: self.form, segments: &bytes[self.segments.clone()] }
     }
@@ -81,18 +81,18 @@ impl Placed {
 }
 
 impl<B: AsRef<[u8]>> FilterViewOwned<B> {
-    /// The filter in these bytes, as [`FilterView::from_bytes`]. Reads all of them once. With another hash function than the
-    /// default one take [`from_bytes_as`](Self::from_bytes_as).
+    /// Makes a view of the filter in these bytes, as [`FilterView::from_bytes`] does. Reads all of them once. With a hash
+    /// function other than the default, use [`from_bytes_as`](Self::from_bytes_as).
     ///
     /// # Errors
     ///
-    /// As [`CuckooFilter::from_bytes`](crate::CuckooFilter::from_bytes). The bytes are dropped then:
+    /// As [`CuckooFilter::from_bytes`](crate::CuckooFilter::from_bytes). In that case the bytes are dropped:
     /// [`try_from_bytes`](Self::try_from_bytes) hands them back.
     pub fn from_bytes(bytes: B) -> Result<Self, FilterError> {
         Self::from_bytes_as(bytes)
     }
 
-    /// [`from_bytes`](Self::from_bytes), which hands back what it was given if that is no filter, or there is no memory for the
+    /// As [`from_bytes`](Self::from_bytes), but hands the bytes back if they are not a filter's, or there is no memory for the
     /// list of its tables.
     ///
     /// # Errors
@@ -113,7 +113,7 @@ impl<B: AsRef<[u8]>> FilterViewOwned<B> {
 }
 
 impl<B: AsRef<[u8]>, S: FilterHasher> FilterViewOwned<B, S> {
-    /// [`from_bytes`](FilterViewOwned::from_bytes), of a filter with this hash function.
+    /// As [`from_bytes`](FilterViewOwned::from_bytes), for a filter with this hash function.
     ///
     /// # Errors
     ///
@@ -122,7 +122,7 @@ impl<B: AsRef<[u8]>, S: FilterHasher> FilterViewOwned<B, S> {
         Self::try_from_bytes_as(bytes).map_err(|(_, error)| error)
     }
 
-    /// [`try_from_bytes`](FilterViewOwned::try_from_bytes), of a filter with this hash function.
+    /// As [`try_from_bytes`](FilterViewOwned::try_from_bytes), for a filter with this hash function.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl<B: AsRef<[u8]>, S: FilterHasher> FilterViewOwned<B, S> {
         }
     }
 
-    /// The tables in these bytes, and the hash function.
+    /// Returns the tables in these bytes, and the hash function.
     fn placed(all: &[u8]) -> Result<(Tables<Placed>, S), FilterError> {
         let FilterView { tables, hasher } = FilterView::from_bytes_as(all)?;
         let tables = match tables {
@@ -146,7 +146,7 @@ impl<B: AsRef<[u8]>, S: FilterHasher> FilterViewOwned<B, S> {
         Ok((tables, hasher))
     }
 
-    /// A view, for all else that it can do. Allocates some hundred bytes for each table of a growing filter.
+    /// Returns a view, for all other operations. Allocates some hundred bytes for each table of a growing filter.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::from_keys(["ada", "grace"], 0.001)?;
@@ -167,25 +167,25 @@ impl<B: AsRef<[u8]>, S: FilterHasher> FilterViewOwned<B, S> {
         FilterView { tables, hasher: S::from_seed(self.hasher.seed()) }
     }
 
-    /// The hash of a key, for `contains_hash`.
+    /// Returns the hash of a key, for `contains_hash`.
     #[inline]
     pub fn hash<Q: Hash + ?Sized>(&self, key: &Q) -> u64 {
         self.hasher.hash_one(key)
     }
 
-    /// The hash of bytes, for `contains_hash`.
+    /// Returns the hash of bytes, for `contains_hash`.
     #[inline]
     pub fn hash_bytes(&self, key: &[u8]) -> u64 {
         hash_bytes(&self.hasher, key)
     }
 
-    /// Whether a key is there: false is certain; true is wrong at the false-positive rate.
+    /// Returns whether a key is present: `false` is certain; `true` is wrong at the false-positive rate.
     #[inline]
     pub fn contains<Q: Hash + ?Sized>(&self, key: &Q) -> bool {
         self.contains_hash(self.hash(key))
     }
 
-    /// Whether the bytes of a key are there.
+    /// Returns whether the bytes of a key are present.
     #[inline]
     pub fn contains_bytes(&self, key: &[u8]) -> bool {
         self.contains_hash(self.hash_bytes(key))
@@ -193,7 +193,7 @@ impl<B: AsRef<[u8]>, S: FilterHasher> FilterViewOwned<B, S> {
 }
 
 impl<B: AsRef<[u8]>, S> FilterViewOwned<B, S> {
-    /// `contains` of a key whose hash you have.
+    /// As `contains`, for a key whose hash you have.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         let (digest, bytes) = (Digest::new(hash), self.bytes.as_ref());
@@ -205,22 +205,22 @@ impl<B: AsRef<[u8]>, S> FilterViewOwned<B, S> {
 }
 
 impl<B, S> FilterViewOwned<B, S> {
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.tables.as_slice().iter().map(|placed| placed.form.len).sum()
     }
 
-    /// Whether there are no keys.
+    /// Returns whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The hash function.
+    /// Returns the hash function.
     pub fn hasher(&self) -> &S {
         &self.hasher
     }
 
-    /// What it looks up in, as [`FilterView::info`].
+    /// Describes the tables that are looked up, as [`FilterView::info`] does.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::from_keys(0..1000, 0.001)?;
@@ -232,18 +232,18 @@ impl<B, S> FilterViewOwned<B, S> {
         self.tables.info(|placed| placed.form.info(placed.segments.len()))
     }
 
-    /// What it was made of.
+    /// Returns the bytes that it was made of.
     pub fn bytes(&self) -> &B {
         &self.bytes
     }
 
-    /// What it was made of, given back.
+    /// Gives back the bytes that it was made of.
     pub fn into_bytes(self) -> B {
         self.bytes
     }
 }
 
-/// As that of a view.
+/// As the function of the same name of a view.
 #[inline(never)]
 fn any_contains(tables: &[Placed], bytes: &[u8], digest: Digest) -> bool {
     tables.iter().any(|placed| placed.contains(bytes, digest))

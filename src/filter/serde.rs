@@ -1,4 +1,5 @@
-//! `Serialize` and `Deserialize`, as the bytes of `to_bytes`; `Serialize` of what filters say of themselves. Feature `serde`.
+//! `Serialize` and `Deserialize`, as the bytes of `to_bytes`; `Serialize` of the reports of filters about themselves. Feature
+//! `serde`.
 
 use core::fmt;
 
@@ -13,7 +14,7 @@ use super::info::{FilterInfo, TableInfo, ViewInfo};
 use super::scalable::{ScalableCuckooFilter, ScalableInfo};
 use crate::fields::serialize_fields;
 
-/// Room that a hint in foreign data may make us allocate; more comes with the bytes themselves.
+/// The room that a hint in foreign data may make us allocate; more is allocated as the bytes themselves come.
 const CAUTIOUS: usize = 1 << 12;
 
 /// Needs the feature `serde`.
@@ -54,7 +55,7 @@ impl<'de, S: FilterHasher> Deserialize<'de> for ScalableCuckooFilter<S> {
     }
 }
 
-/// Reads bytes, or a sequence of numbers, of which this makes a filter.
+/// Reads bytes, or a sequence of numbers, from which this function makes a filter.
 struct Foreign<T>(fn(&[u8]) -> Result<T, FilterError>);
 
 impl<'de, T> Visitor<'de> for Foreign<T> {

@@ -1,4 +1,4 @@
-//! One filter into another of the same parameters.
+//! Uniting two filters of the same parameters.
 
 use super::codec::Codec;
 use super::collect::{reserve, with_room};
@@ -12,14 +12,14 @@ use super::locked::Locked;
 use super::table::Table;
 
 impl<S: FilterHasher> CuckooFilter<S> {
-    /// Inserts all keys of another filter, which must have been built with the same parameters and seed. Copies add up: a
-    /// key of both takes two slots, and there must be room for that. So of a key that is in very many filters, once in each, as
-    /// many can be united as there may be copies of it, eight or sixteen: where no keys are removed, take
-    /// [`CuckooFilter::try_union_unique`]. Takes 16 bytes for each key of the other meanwhile.
+    /// Inserts all keys of another filter, which must have been built with the same parameters and seed. Copies add up: a key
+    /// of both takes two slots, and there must be room for that. So if a key is in very many filters, once in each, only as
+    /// many can be united as there may be copies of it, eight or sixteen: where no keys are removed, use
+    /// [`CuckooFilter::try_union_unique`]. Meanwhile this takes 16 bytes for each key of the other filter.
     ///
-    /// Others may write to both meanwhile. Keys of `other` that nobody touches are in both afterwards. Who writes to a segment
-    /// of this filter that the union has come to waits for its end, so that what an error takes out again was nobody else's;
-    /// look-ups wait for nothing, and may see keys that an error takes out again.
+    /// Others may write to both meanwhile. Keys of `other` that nobody touches are in both afterwards. A thread that writes to
+    /// a segment of this filter that the union has reached waits for the union's end, so that keys that an error takes out
+    /// again were nobody else's. Look-ups wait for nothing, and may see keys that an error takes out again.
     ///
     /// ```
     /// use koel::CuckooFilter;
@@ -35,20 +35,21 @@ impl<S: FilterHasher> CuckooFilter<S> {
     ///
     /// # Errors
     ///
-    /// [`FilterError::Mismatch`] if they differ in size, layout, hash function or seed; a hash function is known by its hash of
-    /// some bytes, as when a filter is read [from bytes](CuckooFilter::from_bytes_as). [`FilterError::Full`] if there
-    /// is no room for all, [`FilterError::OutOfMemory`] if there is none for a list of them: what had been inserted was
-    /// removed again.
+    /// [`FilterError::Mismatch`] if they differ in size, layout, hash function or seed; a hash function is identified by its
+    /// hash of some bytes, as when a filter is read [from bytes](CuckooFilter::from_bytes_as). [`FilterError::Full`] if there
+    /// is no room for all, [`FilterError::OutOfMemory`] if there is no memory for a list of them: keys that had been inserted
+    /// were removed again.
     #[doc(alias = "union")]
     #[doc(alias = "merge")]
     pub fn try_union(&self, other: &Self) -> Result<(), FilterError> {
         self.unite(other, false).map(drop)
     }
 
-    /// Inserts the keys of another filter that this one does not take for present, and of copies there one: as
-    /// [`CuckooFilter::try_union`] does, with `insert_unique` of each. How many came in.
+    /// Inserts the keys of another filter that do not seem to be present in this one, and only one of several copies: as
+    /// [`CuckooFilter::try_union`] does, with `insert_unique` for each. Returns how many were inserted.
     ///
-    /// Remove nothing afterwards: a key that was left out, as it was taken for another one, would go with that.
+    /// Remove nothing afterwards: a key that was left out, because it was mistaken for another one, would be removed with that
+    /// one.
     ///
     /// ```
     /// use koel::CuckooFilter;
@@ -85,8 +86,8 @@ impl<S: FilterHasher> CuckooFilter<S> {
     }
 }
 
-/// The places of all fingerprints. Segments are locked one by one, and before any of the filter that they are put into: so a
-/// filter may be united with itself, and two with each other.
+/// Collects the places of all fingerprints. Segments are locked one by one, and before any of the filter that they are put
+/// into: so a filter may be united with itself, and two with each other.
 struct Collect<'a>(&'a Table);
 
 impl Task for Collect<'_> {
@@ -97,7 +98,7 @@ impl Task for Collect<'_> {
         let mut places = with_room(self.0.len())?;
         for segment in 0..geometry.segments {
             let locked = Locked::lock(self.0, segment);
-            // More may have come.
+            // More may have been added.
             reserve(&mut places, locked.len())?;
             locked.for_each(codec, |first, fingerprint| {
                 let second = geometry.alternate(first, fingerprint);
@@ -108,8 +109,8 @@ impl Task for Collect<'_> {
     }
 }
 
-/// Puts fingerprints in, all or none; of those that are there, if they are to be unique, no more. The places are in the order
-/// of segments.
+/// Inserts fingerprints, all or none; if they are to be unique, only those that are not present. The places are in the order of
+/// segments.
 struct Unite<'a> {
     table: &'a Table,
     places: Vec<Place>,
@@ -119,12 +120,13 @@ struct Unite<'a> {
 impl Task for Unite<'_> {
     type Output = Result<usize, FilterError>;
 
-    /// What has been locked stays locked to the end. Or else what is taken out again, as there is no room for all, might be
-    /// another's: who was told that a key is there has not put it in, and who has removed all keys may have put it in anew.
+    /// Locked segments stay locked to the end. Otherwise a fingerprint that is taken out again, because there is no room for
+    /// all, might be another thread's: a thread that was told that a key is present has not inserted it, and a thread that has
+    /// removed all keys may have inserted it anew.
     fn run<C: Codec>(self, codec: C) -> Self::Output {
         let Unite { table, mut places, is_unique } = self;
         let mut segments = with_room(table.geometry().segments as usize)?;
-        // Those that went in are at the front.
+        // Those that were inserted are at the front.
         let mut inserted = 0;
         for at in 0..places.len() {
             let place = places[at];

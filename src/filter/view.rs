@@ -1,4 +1,4 @@
-//! [`FilterView`]: a filter in bytes that stay where they are.
+//! [`FilterView`]: a filter in bytes, without a copy of them.
 
 use core::fmt;
 use core::hash::Hash;
@@ -20,9 +20,9 @@ use crate::engine::BATCH;
 use crate::hash::Digest;
 use crate::prefetch::prefetch;
 
-/// A filter of either kind that is looked up in its bytes, without a copy: of a file that is mapped into memory, or a
-/// part of a larger one. At any address: nothing needs to be aligned. It borrows the bytes: what is kept with them, in a struct
-/// or an `Arc`, is a [`FilterViewOwned`](crate::FilterViewOwned).
+/// A filter of either kind that is looked up in its bytes, without a copy: in a file that is mapped into memory, or in a part
+/// of a larger one. The bytes may be at any address: nothing needs to be aligned. The view borrows the bytes; a view that is
+/// kept with them, in a struct or an `Arc`, is a [`FilterViewOwned`](crate::FilterViewOwned).
 ///
 /// ```
 /// use koel::{CuckooFilter, FilterView, ScalableCuckooFilter};
@@ -47,7 +47,7 @@ pub struct FilterView<'a, S = Xxh3> {
 pub(super) enum Tables<T> {
     /// Of a filter of fixed capacity: alternates are selected by whole fingerprints.
     One(T),
-    /// Of a growing one, the newest first.
+    /// Of a growing filter, the newest first.
     Chain(Vec<T>),
 }
 
@@ -60,7 +60,7 @@ impl<T> Tables<T> {
         }
     }
 
-    /// What they are, by what each is.
+    /// Describes them all, by the description of each.
     pub(super) fn info(&self, of_table: impl Fn(&T) -> TableInfo) -> ViewInfo {
         let scalable = matches!(self, Tables::Chain(_));
         ViewInfo { scalable, tables: self.as_slice().iter().rev().map(of_table).collect() }
@@ -74,7 +74,7 @@ pub(super) struct Table<'a> {
     pub(super) segments: &'a [u8],
 }
 
-/// What a table is but for its bytes.
+/// A table without its bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Form {
     shape: Shape,
@@ -84,7 +84,7 @@ pub(super) struct Form {
 }
 
 impl<'a> Table<'a> {
-    /// The table that these bytes begin with, and the bytes after it.
+    /// Returns the table that these bytes begin with, and the bytes after it.
     fn parse(header: &Header, bytes: &'a [u8]) -> Result<(Self, &'a [u8]), BytesError> {
         let (expected, found) = (header.filter_len(), bytes.len() as u64);
         if expected > found {
@@ -105,7 +105,7 @@ impl<'a> Table<'a> {
         self.form.layout.run(Contains { table: self, at })
     }
 
-    /// Looks up those of a batch that are `missing`, a bit for each: which still are.
+    /// Looks up those of a batch that are `missing`, a bit for each; returns those that still are.
     fn contains_missing<S: ToPlace + From<Digest>>(&self, digests: &[Digest; BATCH], missing: u32) -> u32 {
         self.form.layout.run(ContainsMissing { table: self, digests, missing, at: PhantomData::<S> })
     }
@@ -120,19 +120,19 @@ impl<'a> Table<'a> {
 }
 
 impl Form {
-    /// What the table is, whose segments are so many bytes.
+    /// Describes the table, whose segments have this many bytes.
     pub(super) fn info(&self, bytes: usize) -> TableInfo {
         TableInfo::new(&self.shape, self.len, bytes, 0)
     }
 
-    /// A place in this table, and the words of its segment, of these.
+    /// Returns a place in this table, and the words of its segment among these.
     #[inline(always)]
     fn locate<'a, C: Codec>(&self, _: C, segments: &'a [u8], at: impl ToPlace) -> (Place, Bytes<'a>) {
         let place = at.place(&self.shape.geometry, C::FINGERPRINT_BITS);
         (place, SegmentBytes::words_at(segments, place.segment as usize * self.segment_len))
     }
 
-    /// Whether the table of these segments has a fingerprint where it belongs.
+    /// Returns whether the table of these segments has a fingerprint where it belongs.
     #[inline(always)]
     pub(super) fn has<C: Codec>(&self, codec: C, segments: &[u8], at: impl ToPlace) -> bool {
         let (place, words) = self.locate(codec, segments, at);
@@ -141,9 +141,9 @@ impl Form {
 }
 
 impl<'a> FilterView<'a> {
-    /// The filter in these bytes: what [`CuckooFilter::to_bytes`](crate::CuckooFilter::to_bytes) or
-    /// [`ScalableCuckooFilter::to_bytes`](crate::ScalableCuckooFilter::to_bytes) gave. Reads all of them once. With
-    /// another hash function than the default one take [`from_bytes_as`](Self::from_bytes_as).
+    /// The filter in these bytes: the result of [`CuckooFilter::to_bytes`](crate::CuckooFilter::to_bytes) or
+    /// [`ScalableCuckooFilter::to_bytes`](crate::ScalableCuckooFilter::to_bytes). Reads all of them once. With a hash function
+    /// other than the default, use [`from_bytes_as`](Self::from_bytes_as).
     ///
     /// # Errors
     ///
@@ -166,7 +166,7 @@ impl<'a> FilterView<'a> {
 }
 
 impl<'a, S: FilterHasher> FilterView<'a, S> {
-    /// [`from_bytes`](FilterView::from_bytes), of a filter with this hash function.
+    /// As [`from_bytes`](FilterView::from_bytes), for a filter with this hash function.
     ///
     /// # Errors
     ///
@@ -185,7 +185,7 @@ impl<'a, S: FilterHasher> FilterView<'a, S> {
         Ok(FilterView { tables: Tables::One(table), hasher })
     }
 
-    /// All tables of a growing filter.
+    /// Reads all tables of a growing filter.
     fn from_chain(bytes: &'a [u8]) -> Result<Self, FilterError> {
         let chain = ChainHeader::parse(bytes)?;
         let mut rest = &bytes[HEADER_LEN..];
@@ -206,25 +206,25 @@ impl<'a, S: FilterHasher> FilterView<'a, S> {
         Ok(FilterView { tables: Tables::Chain(tables), hasher })
     }
 
-    /// The hash of a key, for the `_hash` forms.
+    /// Returns the hash of a key, for the `_hash` forms.
     #[inline]
     pub fn hash<Q: Hash + ?Sized>(&self, key: &Q) -> u64 {
         self.hasher.hash_one(key)
     }
 
-    /// The hash of bytes, for the `_hash` forms.
+    /// Returns the hash of bytes, for the `_hash` forms.
     #[inline]
     pub fn hash_bytes(&self, key: &[u8]) -> u64 {
         hash_bytes(&self.hasher, key)
     }
 
-    /// Whether a key is there: false is certain; true is wrong at the false-positive rate.
+    /// Returns whether a key is present: `false` is certain; `true` is wrong at the false-positive rate.
     #[inline]
     pub fn contains<Q: Hash + ?Sized>(&self, key: &Q) -> bool {
         self.contains_hash(self.hash(key))
     }
 
-    /// Whether the bytes of a key are there.
+    /// Returns whether the bytes of a key are present.
     ///
     /// ```
     /// let bytes = koel::CuckooFilter::from_keys_bytes(["ada"], 0.001)?.to_bytes();
@@ -237,12 +237,12 @@ impl<'a, S: FilterHasher> FilterView<'a, S> {
         self.contains_hash(self.hash_bytes(key))
     }
 
-    /// Looks many keys up: `found[i]` becomes what `contains(&keys[i])` would be. Their waits for memory overlap, not those for
-    /// a file that is mapped.
+    /// Looks many keys up: `found[i]` becomes the result of `contains(&keys[i])`. Their waits for memory overlap, but not those
+    /// for a file that is mapped.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     ///
     /// ```
     /// let bytes = koel::CuckooFilter::from_keys([1, 2], 1e-8)?.to_bytes();
@@ -257,18 +257,18 @@ impl<'a, S: FilterHasher> FilterView<'a, S> {
         self.contains_batches(keys, found, |key| Digest::new(self.hash(key)));
     }
 
-    /// [`FilterView::contains_many`], of the bytes of keys.
+    /// As [`FilterView::contains_many`], for the bytes of keys.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     #[track_caller]
     pub fn contains_many_bytes<Q: AsRef<[u8]>>(&self, keys: &[Q], found: &mut [bool]) {
         assert_answers("contains_many_bytes", keys, found);
         self.contains_batches(keys, found, |key| Digest::new(self.hash_bytes(key.as_ref())));
     }
 
-    /// How often a key was inserted and not removed.
+    /// Returns how often a key was inserted and not removed.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::new(100, 1e-6)?;
@@ -283,14 +283,14 @@ impl<'a, S: FilterHasher> FilterView<'a, S> {
         self.count_hash(self.hash(key))
     }
 
-    /// How often the bytes of a key were inserted and not removed.
+    /// Returns how often the bytes of a key were inserted and not removed.
     pub fn count_bytes(&self, key: &[u8]) -> usize {
         self.count_hash(self.hash_bytes(key))
     }
 }
 
 impl<'a, S> FilterView<'a, S> {
-    /// `contains` of a key whose hash you have.
+    /// As `contains`, for a key whose hash you have.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         let digest = Digest::new(hash);
@@ -300,11 +300,11 @@ impl<'a, S> FilterView<'a, S> {
         }
     }
 
-    /// `contains_many` of keys whose hashes you have.
+    /// As `contains_many`, for keys whose hashes you have.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     #[track_caller]
     pub fn contains_many_hash(&self, hashes: &[u64], found: &mut [bool]) {
         assert_answers("contains_many_hash", hashes, found);
@@ -324,13 +324,13 @@ impl<'a, S> FilterView<'a, S> {
         }
     }
 
-    /// `count` of a key whose hash you have.
+    /// As `count`, for a key whose hash you have.
     pub fn count_hash(&self, hash: u64) -> usize {
         let digest = Digest::new(hash);
         self.tables.as_slice().iter().map(|table| table.count(digest)).sum()
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     ///
     /// ```
     /// let bytes = koel::CuckooFilter::from_keys(["ada", "grace"], 0.001)?.to_bytes();
@@ -341,23 +341,23 @@ impl<'a, S> FilterView<'a, S> {
         self.tables.as_slice().iter().map(|table| table.form.len).fold(0, usize::saturating_add)
     }
 
-    /// Whether there are no keys.
+    /// Returns whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many slots there are.
+    /// Returns the number of slots.
     pub fn capacity(&self) -> usize {
         let slots = self.tables.as_slice().iter().map(|table| table.form.shape.slots() as usize);
         slots.fold(0, usize::saturating_add)
     }
 
-    /// The hash function.
+    /// Returns the hash function.
     pub fn hasher(&self) -> &S {
         &self.hasher
     }
 
-    /// What it looks up in. Reads none of the bytes.
+    /// Describes the tables that are looked up. Reads none of the bytes.
     ///
     /// ```
     /// let filter = koel::CuckooFilter::from_keys(0..1000, 0.001)?;
@@ -372,7 +372,7 @@ impl<'a, S> FilterView<'a, S> {
         self.tables.info(|table| table.form.info(table.segments.len()))
     }
 
-    /// The expected false-positive rate.
+    /// Returns the expected false-positive rate.
     pub fn false_positive_rate(&self) -> f64 {
         match self.tables.as_slice() {
             [table] => table.rate(),
@@ -381,7 +381,7 @@ impl<'a, S> FilterView<'a, S> {
     }
 }
 
-/// A function of its own, as is that of most layouts: a filter of one table saves no registers for it.
+/// A function of its own, as is that of most layouts, so that a filter of one table saves no registers for it.
 #[inline(never)]
 fn any_contains(tables: &[Table<'_>], digest: Digest) -> bool {
     tables.iter().any(|table| table.contains(digest))

@@ -1,4 +1,4 @@
-//! Filling a set: as a map is filled, but of equal values the one that is there stays.
+//! Filling a set: as a map is filled, but of equal values the present one stays.
 
 use core::hash::{BuildHasher, Hash};
 

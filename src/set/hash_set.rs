@@ -1,4 +1,4 @@
-//! [`HashSet`]: the whole set; what returns references is on [`PinnedSet`](super::PinnedSet).
+//! [`HashSet`]: the whole set; the methods that return references are on [`PinnedSet`](super::PinnedSet).
 
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -13,8 +13,8 @@ use crate::map::{self, ExtractIf, HashMap};
 
 /// A concurrent hash set: a [`HashMap`] to `()`, by the names that sets have.
 ///
-/// Look-ups take no lock and never wait; writers lock one segment of some thousand slots. What answers with yes or no needs no
-/// pin. References come from a pinned view, [`HashSet::pin`], or have one with them, as a [`SetRef`]; several calls in a row
+/// Look-ups take no lock and never wait; writers lock one segment of some thousand slots. Methods that return yes or no need no
+/// pin. References come from a pinned view, [`HashSet::pin`], or own their view, as a [`SetRef`] does. Several calls in a row
 /// are cheaper on one view, too, and walks need one: `for value in &set.pin()`.
 ///
 /// ```
@@ -24,10 +24,10 @@ use crate::map::{self, ExtractIf, HashMap};
 /// assert!(seen.remove("koel") && seen.is_empty());
 /// ```
 ///
-/// What is told of [`HashMap`] holds for a set as well: its [memory](HashMap#memory), nine bytes a slot, and the value; [when
-/// values are dropped](HashMap#when-values-are-dropped) that were removed; what may run [under a lock](HashMap#under-a-lock);
-/// and what [panics](HashMap#panics-in-your-code) leave. Options are those of its builder: [`HashSet::from`] makes a set of the
-/// map, and [`HashSet::as_map`] leads to all else.
+/// The documentation of [`HashMap`] holds for a set as well: its [memory](HashMap#memory), nine bytes for each slot, and the
+/// value; [when removed values are dropped](HashMap#when-values-are-dropped); what may run [under a
+/// lock](HashMap#under-a-lock); and the effects of [panics](HashMap#panics-in-your-code). The options are those of the map's
+/// builder: [`HashSet::from`] makes a set from the map, and [`HashSet::as_map`] gives access to everything else.
 ///
 /// ```
 /// use koel::{HashMap, HashSet};
@@ -42,17 +42,17 @@ use crate::map::{self, ExtractIf, HashMap};
 /// # When to pick something else
 ///
 /// A set that one thread uses at a time is better off as a `std::collections::HashSet`. Small plain data is faster and smaller
-/// as the keys of an [`InlineMap`](crate::InlineMap) to `()`. Thousands of small sets, as the neighbours of each node of a
-/// graph are, have a table each, of some kilobytes: as the values of a [`HashMap`], a `Mutex<std::collections::HashSet<_>>` or
+/// as the keys of an [`InlineMap`](crate::InlineMap) to `()`. Thousands of small sets, such as the neighbours of each node of a
+/// graph, would have a table of some kilobytes each: as the values of a [`HashMap`], a `Mutex<std::collections::HashSet<_>>` or
 /// a `Vec` is smaller and faster. Where one wrong "yes" in a hundred does no harm, a [`CuckooFilter`](crate::CuckooFilter)
-/// takes some ten bits a value.
+/// takes about ten bits for each value.
 #[doc(alias = "DashSet")]
 pub struct HashSet<T, S = RandomState> {
     pub(super) map: HashMap<T, (), S>,
 }
 
 impl<T> HashSet<T> {
-    /// An empty set.
+    /// Creates an empty set.
     ///
     /// # Panics
     ///
@@ -68,7 +68,7 @@ impl<T> HashSet<T> {
         HashMap::new().into()
     }
 
-    /// A set that takes so many values without growing, if their hashes spread evenly.
+    /// Creates a set that takes this many values without growing, if their hashes spread evenly.
     ///
     /// # Panics
     ///
@@ -86,11 +86,11 @@ impl<T> HashSet<T> {
         HashMap::with_capacity(values).into()
     }
 
-    /// A set that takes so many values without growing, if their hashes spread evenly.
+    /// Creates a set that takes this many values without growing, if their hashes spread evenly.
     ///
     /// # Errors
     ///
-    /// If so many are beyond the limit, which the error names, or there is no memory for them.
+    /// If this many are beyond the limit, which the error names, or there is no memory for them.
     ///
     /// ```
     /// let error = koel::HashSet::<u64>::try_with_capacity(usize::MAX).unwrap_err();
@@ -102,7 +102,7 @@ impl<T> HashSet<T> {
 }
 
 impl<T, S> HashSet<T, S> {
-    /// An empty set with this hash function; see [`HashMap::with_hasher`].
+    /// Creates an empty set with this hash function; see [`HashMap::with_hasher`].
     ///
     /// # Panics
     ///
@@ -120,7 +120,7 @@ impl<T, S> HashSet<T, S> {
         HashMap::with_hasher(hasher).into()
     }
 
-    /// A set with room for so many values, and this hash function.
+    /// Creates a set with room for this many values, and this hash function.
     ///
     /// # Panics
     ///
@@ -136,7 +136,7 @@ impl<T, S> HashSet<T, S> {
         HashMap::with_capacity_and_hasher(values, hasher).into()
     }
 
-    /// A set with room for so many values, and this hash function.
+    /// Creates a set with room for this many values, and this hash function.
     ///
     /// # Errors
     ///
@@ -152,8 +152,8 @@ impl<T, S> HashSet<T, S> {
         HashMap::try_with_capacity_and_hasher(values, hasher).map(Self::from)
     }
 
-    /// A view of the set for this thread, which returns references and keeps alive what they lead to. It costs some
-    /// nanoseconds; it is not `Send`: see [`HashSet::pin_owned`].
+    /// Returns a view of the set for this thread, which returns references and keeps the values behind them alive. It costs
+    /// some nanoseconds; it is not `Send`: see [`HashSet::pin_owned`].
     ///
     /// ```
     /// let set = koel::HashSet::from(["one".to_string(), "two".to_string()]);
@@ -167,7 +167,7 @@ impl<T, S> HashSet<T, S> {
         PinnedSet(self.map.pin())
     }
 
-    /// A view that may move between threads, as [`HashMap::pin_owned`].
+    /// Returns a view that may move between threads, as [`HashMap::pin_owned`] does.
     ///
     /// ```
     /// let set = koel::HashSet::from([1, 2]);
@@ -180,23 +180,23 @@ impl<T, S> HashSet<T, S> {
         PinnedSet(self.map.pin_owned())
     }
 
-    /// How many values there are: exact while nobody writes or resizes the set, and never fewer than are there throughout.
-    /// Looks at every segment.
+    /// Returns the number of values: exact while nobody writes to or resizes the set, and never less than the number of values
+    /// that are present throughout. Looks at every segment.
     pub fn len(&self) -> usize {
         self.map.len()
     }
 
-    /// Whether there are no values: never, if there is one throughout.
+    /// Returns whether there are no values: never `true` if a value is present throughout.
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()
     }
 
-    /// How many slots there are: more than values fit, as told of [`HashMap::capacity`].
+    /// Returns the number of slots, which is more than the number of values that fit: see [`HashMap::capacity`].
     pub fn capacity(&self) -> usize {
         self.map.capacity()
     }
 
-    /// The hash function.
+    /// Returns the hash function.
     pub fn hasher(&self) -> &S {
         self.map.hasher()
     }
@@ -216,7 +216,7 @@ impl<T, S> HashSet<T, S> {
         self.map.clear();
     }
 
-    /// Drops all that was removed, as far as no older pin lives, as [`HashMap::flush`].
+    /// Drops all removed values, as far as no older pin lives, as [`HashMap::flush`] does.
     ///
     /// # Panics
     ///
@@ -235,7 +235,7 @@ impl<T, S> HashSet<T, S> {
         self.map.flush();
     }
 
-    /// The map that the set is.
+    /// Returns the map that the set consists of.
     ///
     /// ```
     /// let set: koel::HashSet<u64> = (0..1000).collect();
@@ -246,7 +246,7 @@ impl<T, S> HashSet<T, S> {
         &self.map
     }
 
-    /// The map that the set was. [`HashSet::from`] makes a set of it again.
+    /// Returns the map that the set consisted of. [`HashSet::from`] makes a set of it again.
     ///
     /// ```
     /// let map = koel::HashSet::from([1, 2]).into_map();
@@ -258,7 +258,7 @@ impl<T, S> HashSet<T, S> {
 }
 
 impl<T, S: BuildHasher> HashSet<T, S> {
-    /// Whether the value is there, or an equal one.
+    /// Returns whether the value, or an equal one, is present.
     ///
     /// ```
     /// let set = koel::HashSet::from(["one".to_string()]);
@@ -270,7 +270,7 @@ impl<T, S: BuildHasher> HashSet<T, S> {
         self.pin().contains(value)
     }
 
-    /// The value that is equal to this one, with a view that keeps it alive: to be returned, or kept.
+    /// Returns the value that is equal to this one, with a view that keeps it alive: to be kept or returned from a function.
     ///
     /// ```
     /// let set = koel::HashSet::from(["one".to_string()]);
@@ -285,8 +285,9 @@ impl<T, S: BuildHasher> HashSet<T, S> {
 }
 
 impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
-    /// Adds a value; whether it is new. If an equal one is there, that stays, and this one is dropped: it costs no more than
-    /// [`HashSet::contains`] then. Of several threads that insert equal values at the same moment one is told that it is new.
+    /// Adds a value, and returns whether it is new. If an equal one is present, that one stays, and this one is dropped: the
+    /// call then costs no more than [`HashSet::contains`]. Of several threads that insert equal values at the same moment, one
+    /// is told that its value is new.
     ///
     /// # Panics
     ///
@@ -304,14 +305,14 @@ impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
         self.pin().insert(value)
     }
 
-    /// Adds a value, as [`HashSet::insert`], or hands it back if there is no room: whether it is new. If an equal one is there,
-    /// that stays, which needs no room, and this one is dropped.
+    /// Adds a value, as [`HashSet::insert`] does, and returns whether it is new; or hands it back if there is no room. If an
+    /// equal one is present, that one stays, which needs no room, and this one is dropped.
     ///
     /// # Errors
     ///
-    /// [`Full`], with the value as its key, if no equal one is there and the set has a fixed capacity and is full, or if there
-    /// is no memory for the value or to grow. The set is as it was. A set of fixed capacity to which several threads write may
-    /// say so a few values early.
+    /// [`Full`], with the value as its key, if no equal one is present and the set has a fixed capacity and is full, or if
+    /// there is no memory for the value or to grow. The set is as it was. A set of fixed capacity to which several threads
+    /// write may report this a few values early.
     ///
     /// # Panics
     ///
@@ -331,7 +332,8 @@ impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
         self.pin().checked_insert(value)
     }
 
-    /// Puts a value into the place of the one that is equal to it, if there is one; that one, with a view that keeps it alive.
+    /// Replaces the value that is equal to this one, if there is one, and returns the replaced value, with a view that keeps it
+    /// alive.
     ///
     /// # Panics
     ///
@@ -350,7 +352,8 @@ impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
         self.map.pin().into_insert(value, ()).map(SetRef)
     }
 
-    /// Removes a value; whether it was there. Of several threads that remove it at the same moment one is told so.
+    /// Removes a value, and returns whether it was present. Of several threads that remove it at the same moment, one is told
+    /// that it was.
     ///
     /// # Panics
     ///
@@ -365,9 +368,9 @@ impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
         self.pin().remove(value)
     }
 
-    /// Removes a value; the one that was there, with a view that keeps it alive. It is not handed out by value, as others may
-    /// be looking at it; with the set to yourself, [`into_map`](HashSet::into_map) and
-    /// [`HashMap::take_entry`](crate::HashMap::take_entry) do.
+    /// Removes a value, and returns the one that was present, with a view that keeps it alive. It is not returned by value, as
+    /// others may be looking at it; with exclusive access to the set, [`into_map`](HashSet::into_map) and
+    /// [`HashMap::take_entry`](crate::HashMap::take_entry) return it by value.
     ///
     /// # Panics
     ///
@@ -382,12 +385,12 @@ impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
         self.map.pin().into_remove(value).map(SetRef)
     }
 
-    /// Removes a value if `condition` holds for the one that is there; whether it did. `condition` runs at most once, under the
-    /// writer lock of the value's segment.
+    /// Removes a value if `condition` holds for the present one, and returns whether it did. `condition` runs at most once,
+    /// under the writer lock of the value's segment.
     ///
     /// # Panics
     ///
-    /// If `condition` panics or writes to the same set, which then is as it was; and in a closure that runs under the set's
+    /// If `condition` panics or writes to the same set, which is then as it was; and in a closure that runs under the set's
     /// lock: see [`HashMap`](HashMap#under-a-lock).
     ///
     /// ```
@@ -403,8 +406,8 @@ impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
         self.pin().remove_if(value, condition)
     }
 
-    /// Keeps the values for which `keep` holds and removes the others, as [`Pinned::retain`](crate::Pinned::retain): it is
-    /// asked with no lock held.
+    /// Keeps the values for which `keep` holds and removes the others, as [`Pinned::retain`](crate::Pinned::retain) does:
+    /// `keep` is called with no lock held.
     ///
     /// # Panics
     ///
@@ -419,9 +422,9 @@ impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
         self.map.retain(|value, ()| keep(value));
     }
 
-    /// Takes out the values for which `condition` is true, by value, as the iterator comes to them: with the set to yourself,
-    /// as [`HashMap::extract_if`]. What the iterator has not come to when it is dropped stays. Who shares the set has
-    /// [`HashSet::retain`].
+    /// Takes out the values for which `condition` is true, by value, as the iterator reaches them: with exclusive access to the
+    /// set, as [`HashMap::extract_if`] does. Values that the iterator has not reached when it is dropped stay. For a shared set
+    /// there is [`HashSet::retain`].
     ///
     /// ```
     /// let mut set: koel::HashSet<String> = ["ant", "bee", "asp"].map(String::from).into();
@@ -434,9 +437,9 @@ impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
         SetExtractIf(ExtractIf::new(&mut self.map, condition))
     }
 
-    /// Adds all values, 32 at a time, so that their waits for memory overlap, as [`Pinned::extend`](crate::Pinned::extend). If
-    /// an equal one is there, that stays, as with [`HashSet::insert`]; of equal ones among them the first. With the set to
-    /// yourself, `Extend::extend(&mut set, values)` takes no locks.
+    /// Adds all values, 32 at a time, so that their waits for memory overlap, as [`Pinned::extend`](crate::Pinned::extend)
+    /// does. If an equal one is present, that one stays, as with [`HashSet::insert`]; of equal values among them, the first
+    /// stays. With exclusive access to the set, `Extend::extend(&mut set, values)` takes no locks.
     ///
     /// # Panics
     ///
@@ -452,7 +455,7 @@ impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
         map::extend(&self.pin(), pairs(values));
     }
 
-    /// Makes room for `additional` more values, as [`HashMap::reserve`].
+    /// Makes room for `additional` more values, as [`HashMap::reserve`] does.
     ///
     /// # Panics
     ///
@@ -468,7 +471,7 @@ impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
         self.map.reserve(additional);
     }
 
-    /// [`HashSet::reserve`], or an error if there is no room to be had.
+    /// As [`HashSet::reserve`], but returns an error if there is no room to be had.
     ///
     /// # Errors
     ///
@@ -487,7 +490,7 @@ impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
         self.map.try_reserve(additional)
     }
 
-    /// Gives back memory, as [`HashMap::shrink_to_fit`].
+    /// Gives back memory, as [`HashMap::shrink_to_fit`] does.
     ///
     /// # Panics
     ///
@@ -505,7 +508,7 @@ impl<T: Hash + Eq, S: BuildHasher> HashSet<T, S> {
     }
 }
 
-/// As a map has them.
+/// The values as a map stores them.
 pub(super) fn pairs<T>(values: impl IntoIterator<Item = T>) -> impl Iterator<Item = (T, ())> {
     values.into_iter().map(|value| (value, ()))
 }
@@ -538,7 +541,7 @@ impl<T: fmt::Debug, S> fmt::Debug for HashSet<T, S> {
     }
 }
 
-/// As [`HashMap`]'s: every value that is present throughout, in a set with the same options.
+/// As [`HashMap`]'s: copies every value that is present throughout, into a set with the same options.
 impl<T: Clone + Hash + Eq, S: Clone + BuildHasher> Clone for HashSet<T, S> {
     #[track_caller]
     fn clone(&self) -> Self {
@@ -546,8 +549,8 @@ impl<T: Clone + Hash + Eq, S: Clone + BuildHasher> Clone for HashSet<T, S> {
     }
 }
 
-/// Equal if they have the same values; both should be quiet. Walks over the first: panics in a closure that runs under its
-/// lock.
+/// Sets are equal if they have the same values; nobody should be writing to either meanwhile. Walks over the first: panics in a
+/// closure that runs under its lock.
 impl<T: Hash + Eq, S: BuildHasher> PartialEq for HashSet<T, S> {
     fn eq(&self, other: &Self) -> bool {
         self.map == other.map
@@ -556,8 +559,8 @@ impl<T: Hash + Eq, S: BuildHasher> PartialEq for HashSet<T, S> {
 
 impl<T: Hash + Eq, S: BuildHasher> Eq for HashSet<T, S> {}
 
-/// A set made for as many values as the iterator promises. Of equal ones the first stays. Panics if there is no memory for
-/// them.
+/// Collects values into a set made for as many as the iterator promises. Of equal values the first stays. Panics if there is no
+/// memory for them.
 impl<T: Hash + Eq, S: BuildHasher + Default> FromIterator<T> for HashSet<T, S> {
     #[track_caller]
     fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
@@ -567,7 +570,7 @@ impl<T: Hash + Eq, S: BuildHasher + Default> FromIterator<T> for HashSet<T, S> {
     }
 }
 
-/// Without locks, as nobody else uses the set; otherwise as [`HashSet::extend`]: what is there stays.
+/// Takes no locks, as nobody else uses the set; otherwise as [`HashSet::extend`]: present values stay.
 impl<T: Hash + Eq, S: BuildHasher> Extend<T> for HashSet<T, S> {
     #[track_caller]
     fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
@@ -575,7 +578,7 @@ impl<T: Hash + Eq, S: BuildHasher> Extend<T> for HashSet<T, S> {
     }
 }
 
-/// Without locks, as nobody else uses the set; otherwise as [`HashSet::extend`]: what is there stays.
+/// Takes no locks, as nobody else uses the set; otherwise as [`HashSet::extend`]: present values stay.
 impl<'a, T: Hash + Eq + Copy + 'a, S: BuildHasher> Extend<&'a T> for HashSet<T, S> {
     #[track_caller]
     fn extend<I: IntoIterator<Item = &'a T>>(&mut self, values: I) {

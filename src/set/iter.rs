@@ -1,4 +1,4 @@
-//! Walks over sets that are the map's, without the `()`. That over a view is the map's [`Keys`](crate::Keys).
+//! Walks over sets: the map's walks, without the `()`. The walk over a view is the map's [`Keys`](crate::Keys).
 
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -34,7 +34,7 @@ impl<T, G: Guard> fmt::Debug for SetDrain<'_, T, G> {
     }
 }
 
-/// Iterator over what a closure makes of a set's values, which has its view with it: from
+/// Iterator over the results of a closure for a set's values, which owns its view: from
 /// [`PinnedSet::into_iter_with`](super::PinnedSet::into_iter_with) and
 /// [`into_iter_cloned`](super::PinnedSet::into_iter_cloned). `Send` and `Sync`, if view and closure are.
 #[must_use = "iterators are lazy and do nothing unless consumed"]
@@ -63,7 +63,7 @@ impl<T, F, S, G> fmt::Debug for SetIterWith<'_, T, F, S, G> {
     }
 }
 
-/// Iterator over the values of a set that is no more: from `HashSet::into_iter`.
+/// Iterator over the values of a set that it consumes: from `HashSet::into_iter`.
 ///
 /// ```
 /// let set = koel::HashSet::from(["one".to_string()]);

@@ -3,11 +3,11 @@
 //! | file | duty |
 //! | --- | --- |
 //! | `hash_set` | [`HashSet`]: constructors, calls that need no view, traits of the whole set |
-//! | `pinned` | [`PinnedSet`]: what returns references |
+//! | `pinned` | [`PinnedSet`]: methods that return references |
 //! | `set_ref` | a value with its view |
 //! | `iter` | its iterators |
 //! | `fill` | adding many values |
-//! | `serde`, `rayon` | the features of these names |
+//! | `serde`, `rayon` | the features of the same names |
 
 mod fill;
 mod hash_set;

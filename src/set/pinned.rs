@@ -17,12 +17,12 @@ use crate::reclaim::{Guard, LocalGuard, OwnedGuard};
 
 /// A view of a [`HashSet`](crate::HashSet) that keeps what it returns alive: from [`HashSet::pin`](crate::HashSet::pin).
 ///
-/// Not `Send`, though walks over it are that do not drain; any number may exist at a time. A [`PinnedSetOwned`] may move
-/// between threads.
+/// A view is not `Send`, though walks over it are, except draining ones. Any number of views may exist at a time. A
+/// [`PinnedSetOwned`] may move between threads.
 ///
 /// ```compile_fail
 /// let set = koel::HashSet::from([1]);
-/// let one = set.pin().get(&1); // the view ends here, and with it the reference
+/// let one = set.pin().get(&1); // the view ends here, and so does the reference
 /// println!("{one:?}");
 /// ```
 pub struct PinnedSet<'s, T, S = RandomState, G = LocalGuard<'s>>(pub(super) Pinned<'s, T, (), S, G>);
@@ -31,7 +31,7 @@ pub struct PinnedSet<'s, T, S = RandomState, G = LocalGuard<'s>>(pub(super) Pinn
 pub type PinnedSetOwned<'s, T, S = RandomState> = PinnedSet<'s, T, S, OwnedGuard<'s>>;
 
 impl<'s, T, S, G: Guard> PinnedSet<'s, T, S, G> {
-    /// The view of the map that the set is, for all else that is done to one.
+    /// Returns the view of the map that the set consists of, for all other operations on a map.
     ///
     /// ```
     /// let set = koel::HashSet::from([1]);
@@ -41,17 +41,17 @@ impl<'s, T, S, G: Guard> PinnedSet<'s, T, S, G> {
         &self.0
     }
 
-    /// How many values there are, as [`HashSet::len`](crate::HashSet::len).
+    /// Returns the number of values, as [`HashSet::len`](crate::HashSet::len) does.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are no values: never, if there is one throughout.
+    /// Returns whether there are no values: never `true` if a value is present throughout.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Walks over all values, in no particular order, as [`Pinned::iter`]: each that is present throughout is seen exactly
+    /// Walks over all values, in no particular order, as [`Pinned::iter`] does: each that is present throughout is seen exactly
     /// once, and no lock is held while you look at it.
     ///
     /// # Panics
@@ -71,8 +71,8 @@ impl<'s, T, S, G: Guard> PinnedSet<'s, T, S, G> {
         self.0.keys()
     }
 
-    /// Walks over clones of all values, as [`PinnedSet::iter`], and takes the view along, as [`Pinned::into_iter_cloned`]: for
-    /// an iterator that is returned from the function that has made the pin, or kept.
+    /// Walks over clones of all values, as [`PinnedSet::iter`] does, and owns the view, as [`Pinned::into_iter_cloned`] does:
+    /// for an iterator that is kept, or returned from the function that has made the pin.
     ///
     /// # Panics
     ///
@@ -97,8 +97,8 @@ impl<'s, T, S, G: Guard> PinnedSet<'s, T, S, G> {
         self.into_iter_with(T::clone)
     }
 
-    /// Walks over what `f` makes of each value, as [`PinnedSet::iter`], and takes the view along, as
-    /// [`Pinned::into_iter_with`]: for values that cannot be cloned, or of which a part will do.
+    /// Walks over the results of `f` for each value, as [`PinnedSet::iter`] does, and owns the view, as
+    /// [`Pinned::into_iter_with`] does: for values that cannot be cloned, or of which only a part is needed.
     ///
     /// # Panics
     ///
@@ -120,8 +120,8 @@ impl<'s, T, S, G: Guard> PinnedSet<'s, T, S, G> {
         SetIterWith(IterWith::new(self.0, f))
     }
 
-    /// Removes all values, and walks over those removed, as [`Pinned::drain`]. A segment is emptied when the walk reaches it,
-    /// or when the iterator is dropped.
+    /// Removes all values, and walks over the removed ones, as [`Pinned::drain`] does. A segment is emptied when the walk
+    /// reaches it, or when the iterator is dropped.
     ///
     /// # Panics
     ///
@@ -155,7 +155,7 @@ impl<'s, T, S, G: Guard> PinnedSet<'s, T, S, G> {
 }
 
 impl<'s, T, S: BuildHasher, G: Guard> PinnedSet<'s, T, S, G> {
-    /// Whether the value is there, or an equal one.
+    /// Returns whether the value, or an equal one, is present.
     ///
     /// ```
     /// let names = koel::HashSet::from(["ada".to_string()]);
@@ -167,7 +167,7 @@ impl<'s, T, S: BuildHasher, G: Guard> PinnedSet<'s, T, S, G> {
         self.0.contains_key(value)
     }
 
-    /// The value that is equal to this one.
+    /// Returns the value that is equal to this one.
     ///
     /// ```
     /// let names = koel::HashSet::from(["ada".to_string()]);
@@ -178,8 +178,8 @@ impl<'s, T, S: BuildHasher, G: Guard> PinnedSet<'s, T, S, G> {
         self.0.get_key_value(value).map(|(there, ())| there)
     }
 
-    /// The value that is equal to this one, with the view: to be returned from the function that has made the pin, or kept.
-    /// From a [`pin_owned`](crate::HashSet::pin_owned) it is `Send`.
+    /// Returns the value that is equal to this one, with the view: to be kept or to be returned from the function that has made
+    /// the pin. From a [`pin_owned`](crate::HashSet::pin_owned) it is `Send`.
     ///
     /// ```
     /// let names = koel::HashSet::from(["ada".to_string()]);
@@ -193,12 +193,12 @@ impl<'s, T, S: BuildHasher, G: Guard> PinnedSet<'s, T, S, G> {
         self.0.into_get(value).map(SetRef)
     }
 
-    /// Whether many values are there: `out[i]` becomes what `contains(&values[i])` would be. Their waits for memory overlap, as
-    /// in [`Pinned::contains_many`].
+    /// Looks up whether many values are present: `out[i]` becomes the result of `contains(&values[i])`. Their waits for memory
+    /// overlap, as in [`Pinned::contains_many`].
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     ///
     /// ```
     /// let set = koel::HashSet::from([1, 2]);
@@ -212,11 +212,11 @@ impl<'s, T, S: BuildHasher, G: Guard> PinnedSet<'s, T, S, G> {
         self.0.contains_many(values, out);
     }
 
-    /// Whether many values, given by reference, are there, as [`PinnedSet::contains_many`].
+    /// Looks up whether many values, given by reference, are present, as [`PinnedSet::contains_many`] does.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     ///
     /// ```
     /// let names = koel::HashSet::from(["ada".to_string()]);
@@ -232,7 +232,8 @@ impl<'s, T, S: BuildHasher, G: Guard> PinnedSet<'s, T, S, G> {
 }
 
 impl<'s, T: Hash + Eq, S: BuildHasher, G: Guard> PinnedSet<'s, T, S, G> {
-    /// Adds a value; whether it is new. If an equal one is there, that stays: see [`HashSet::insert`](crate::HashSet::insert).
+    /// Adds a value, and returns whether it is new. If an equal one is present, that one stays: see
+    /// [`HashSet::insert`](crate::HashSet::insert).
     ///
     /// # Panics
     ///
@@ -249,7 +250,7 @@ impl<'s, T: Hash + Eq, S: BuildHasher, G: Guard> PinnedSet<'s, T, S, G> {
         expect_room(self.checked_insert(value))
     }
 
-    /// Adds a value, as [`PinnedSet::insert`], or hands it back if there is no room.
+    /// Adds a value, as [`PinnedSet::insert`] does, or hands it back if there is no room.
     ///
     /// # Errors
     ///
@@ -272,8 +273,8 @@ impl<'s, T: Hash + Eq, S: BuildHasher, G: Guard> PinnedSet<'s, T, S, G> {
         self.0.find_or_add(value, || ()).map(|(_, is_new)| is_new)
     }
 
-    /// The value that is in the set and equal to this one: the one that was there, or else this one, which is then in it. If
-    /// there is one, it costs no more than [`PinnedSet::get`].
+    /// Returns the value in the set that is equal to this one: the one that was present, or else this one, which has then been
+    /// added. If there was one, the call costs no more than [`PinnedSet::get`].
     ///
     /// # Panics
     ///
@@ -293,14 +294,15 @@ impl<'s, T: Hash + Eq, S: BuildHasher, G: Guard> PinnedSet<'s, T, S, G> {
         &entry.key
     }
 
-    /// The value that is in the set and equal to this one: the one that was there, or else what `own` makes of this one, which
-    /// is then in it. If there is one, it costs no more than [`PinnedSet::get`]; it is hashed once in any case.
+    /// Returns the value in the set that is equal to this one: the one that was present, or else the result of `own` for this
+    /// one, which has then been added. If there was one, the call costs no more than [`PinnedSet::get`]; the value is hashed
+    /// once in any case.
     ///
-    /// `own` runs at most once, under no lock: of several threads that do so at the same moment the values of some are dropped.
+    /// `own` runs at most once, under no lock: if several threads do so at the same moment, the values of some are dropped.
     ///
     /// # Panics
     ///
-    /// If `own` panics, or makes what is not equal to the value that it was given: the set is as it was. And as
+    /// If `own` panics, or returns a value that is not equal to the one that it was given: the set is as it was. And as
     /// [`Pinned::insert`].
     ///
     /// ```
@@ -320,8 +322,9 @@ impl<'s, T: Hash + Eq, S: BuildHasher, G: Guard> PinnedSet<'s, T, S, G> {
         &self.find_or_own(value, own).key
     }
 
-    /// The value that is in the set and equal to this one, as [`PinnedSet::get_or_insert_with`], with the view: to be returned
-    /// from the function that has made the pin, or kept. From a [`pin_owned`](crate::HashSet::pin_owned) it is `Send`.
+    /// Returns the value in the set that is equal to this one, as [`PinnedSet::get_or_insert_with`] does, with the view: to be
+    /// kept or to be returned from the function that has made the pin. From a [`pin_owned`](crate::HashSet::pin_owned) it is
+    /// `Send`.
     ///
     /// # Panics
     ///
@@ -353,7 +356,7 @@ impl<'s, T: Hash + Eq, S: BuildHasher, G: Guard> PinnedSet<'s, T, S, G> {
         SetRef(unsafe { Ref::new(entry, self.0) })
     }
 
-    /// The entry of the value that is equal to this one, after inserting what `own` makes of it if there was none.
+    /// Finds the entry of the value that is equal to this one, after inserting the result of `own` for it if there was none.
     #[inline(always)]
     #[track_caller]
     fn find_or_own<'q, Q: ?Sized + Hash + Equivalent<T>>(
@@ -371,7 +374,7 @@ impl<'s, T: Hash + Eq, S: BuildHasher, G: Guard> PinnedSet<'s, T, S, G> {
         entry
     }
 
-    /// Puts a value into the place of the one that is equal to it, if there is one: that one.
+    /// Replaces the value that is equal to this one, if there is one, and returns the replaced value.
     ///
     /// # Panics
     ///
@@ -391,7 +394,7 @@ impl<'s, T: Hash + Eq, S: BuildHasher, G: Guard> PinnedSet<'s, T, S, G> {
         self.0.insert_entry(value, ()).map(|old| old.pair().0)
     }
 
-    /// Removes a value; whether it was there.
+    /// Removes a value, and returns whether it was present.
     ///
     /// # Panics
     ///
@@ -407,7 +410,7 @@ impl<'s, T: Hash + Eq, S: BuildHasher, G: Guard> PinnedSet<'s, T, S, G> {
         self.0.remove(value).is_some()
     }
 
-    /// Removes a value: the one that was there. It is dropped when nobody can look at it any more.
+    /// Removes a value, and returns the one that was present. It is dropped when nobody can look at it any more.
     ///
     /// # Panics
     ///
@@ -422,12 +425,12 @@ impl<'s, T: Hash + Eq, S: BuildHasher, G: Guard> PinnedSet<'s, T, S, G> {
         self.0.remove_entry(value).map(|(value, ())| value)
     }
 
-    /// Removes a value if `condition` holds for the one that is there; whether it did: see
+    /// Removes a value if `condition` holds for the present one, and returns whether it did: see
     /// [`HashSet::remove_if`](crate::HashSet::remove_if).
     ///
     /// # Panics
     ///
-    /// If `condition` panics or writes to the same set, which then is as it was; and in a closure that runs under the set's
+    /// If `condition` panics or writes to the same set, which is then as it was; and in a closure that runs under the set's
     /// lock.
     ///
     /// ```
@@ -443,7 +446,7 @@ impl<'s, T: Hash + Eq, S: BuildHasher, G: Guard> PinnedSet<'s, T, S, G> {
         matches!(self.0.remove_if(value, |value, ()| condition(value)), Ok(Some(_)))
     }
 
-    /// Keeps the values for which `keep` holds, as [`HashSet::retain`](crate::HashSet::retain).
+    /// Keeps the values for which `keep` holds, as [`HashSet::retain`](crate::HashSet::retain) does.
     ///
     /// # Panics
     ///

@@ -11,7 +11,7 @@ use crate::map::{ParIter, insert_part, par_extend_alone};
 use crate::reclaim::Guard;
 
 impl<T: Send + Sync, S, G: Guard> PinnedSet<'_, T, S, G> {
-    /// Walks over all values on rayon's threads; sees what [`PinnedSet::iter`] would see. Needs the feature `rayon`.
+    /// Walks over all values on rayon's threads; sees the values that [`PinnedSet::iter`] would see. Needs the feature `rayon`.
     ///
     /// # Panics
     ///
@@ -66,8 +66,8 @@ impl<T: Send, S> IntoParallelIterator for HashSet<T, S> {
     }
 }
 
-/// Adds all values on rayon's threads, as a [`HashMap`](crate::HashMap) does. If an equal one is there, that stays; of equal
-/// ones among them the first, as far as the iterator has an order. Needs the feature `rayon`.
+/// Adds all values on rayon's threads, as a [`HashMap`](crate::HashMap) does. If an equal one is present, that one stays; of
+/// equal values among them the first stays, as far as the iterator has an order. Needs the feature `rayon`.
 ///
 /// ```
 /// use rayon::prelude::*;
@@ -89,7 +89,7 @@ impl<T: Hash + Eq + Send + Sync, S: BuildHasher + Sync> ParallelExtend<T> for Ha
     }
 }
 
-/// A set made for all values, which are added on rayon's threads. Of equal ones the first stays. Needs the feature `rayon`.
+/// Makes a set for all values and adds them on rayon's threads. Of equal values the first stays. Needs the feature `rayon`.
 impl<T, S> FromParallelIterator<T> for HashSet<T, S>
 where
     T: Hash + Eq + Send + Sync,
@@ -102,7 +102,7 @@ where
     }
 }
 
-/// As a map has them.
+/// The values as a map stores them.
 fn pairs<T: Send>(values: impl IntoParallelIterator<Item = T>) -> impl ParallelIterator<Item = (T, ())> {
     values.into_par_iter().map(|value| (value, ()))
 }

@@ -9,15 +9,15 @@ use super::PinnedSet;
 use crate::map::Ref;
 use crate::reclaim::LocalGuard;
 
-/// A value of a set, with the view that keeps it alive: from [`HashSet::get`](crate::HashSet::get) and its kin. It is used as
-/// the value is.
+/// A value of a set, with the view that keeps it alive: from [`HashSet::get`](crate::HashSet::get) and its kin. It dereferences
+/// to the value.
 ///
-/// It stays as it was found, also if it is removed meanwhile; what is removed waits for its end. `Send` and `Sync`, if the view
-/// is.
+/// The value stays as it was found, even if it is removed meanwhile; values that are removed meanwhile are not dropped before
+/// the `SetRef` is. `Send` and `Sync`, if the view is.
 pub struct SetRef<'s, T, S = RandomState, G = LocalGuard<'s>>(pub(super) Ref<'s, T, (), S, G>);
 
 impl<'s, T, S, G> SetRef<'s, T, S, G> {
-    /// The view, with which to go on.
+    /// Returns the view, for further operations.
     ///
     /// ```
     /// let set = koel::HashSet::from([1, 2]);

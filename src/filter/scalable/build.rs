@@ -1,4 +1,4 @@
-//! Building a growing filter of all its keys at once.
+//! Building a growing filter from all its keys at once.
 
 use core::hash::{BuildHasher, Hash};
 
@@ -12,19 +12,19 @@ use super::filter::ScalableCuckooFilter;
 use crate::hash::Digest;
 
 impl<S: BuildHasher> ScalableFilterBuilder<S> {
-    /// Builds a filter of these keys. Its first table is made for their number, or more if it was asked for.
+    /// Builds a filter of these keys. Its first table is made for their number, or for more if that was requested.
     ///
-    /// Faster than inserting them one by one, as nobody else sees the filter before it is done, unless a key may occur less
-    /// often than two buckets have slots. Takes 8 bytes for each key meanwhile, up to 24, if the iterator does not say how many
-    /// there are; and 8 more, if its first table is of 8 MiB or more and there is memory for them.
+    /// This is faster than inserting them one by one, because nobody else sees the filter before it is complete, unless a key
+    /// may occur less often than two buckets have slots. Meanwhile it takes 8 bytes for each key, up to 24, if the iterator
+    /// does not say how many there are; and 8 more, if the first table is of 8 MiB or more and there is memory for them.
     ///
     /// # Errors
     ///
     /// As [`ScalableFilterBuilder::build`]; [`FilterError::OutOfMemory`] for the list of keys, too; and [`FilterError::Full`]
     /// if a key occurs more often than it [may](ScalableFilterBuilder::max_duplicates), by itself or together with others that
-    /// the filter cannot tell from it: at a rate of 0.01 two of ten thousand mostly are such, and if each occurs as often as it
-    /// may, both together occur too often. Allow three times as many copies, then. Also if what has no room in the first table
-    /// needs another one, and there can be none: as [`ScalableCuckooFilter::insert`].
+    /// the filter cannot tell from it. At a rate of 0.01, two of ten thousand keys usually are alike in this way, and if each
+    /// occurs as often as it may, both together occur too often. In that case, allow three times as many copies. Also if keys
+    /// that have no room in the first table need another one, and there can be none: as [`ScalableCuckooFilter::insert`].
     pub fn from_keys<Q: Hash>(
         self,
         keys: impl IntoIterator<Item = Q>,
@@ -34,7 +34,8 @@ impl<S: BuildHasher> ScalableFilterBuilder<S> {
         self.build_of(digests)
     }
 
-    /// Builds a filter of the bytes of these keys, as [`ScalableFilterBuilder::from_keys`]: to be asked by the `_bytes` forms.
+    /// Builds a filter of the bytes of these keys, as [`ScalableFilterBuilder::from_keys`] does: to be queried by the `_bytes`
+    /// forms.
     ///
     /// # Errors
     ///
@@ -52,13 +53,13 @@ impl<S: BuildHasher> ScalableFilterBuilder<S> {
         self.filled(digests, |inner, digests| inner.fill::<Digest>(digests))
     }
 
-    /// Builds a filter of these digests. `fill` gives them to the first table and says what had no room.
+    /// Builds a filter of these digests. `fill` gives them to the first table and returns those that had no room.
     pub(crate) fn filled(
         mut self,
         digests: Vec<Digest>,
         fill: impl FnOnce(&Inner, &mut Parted) -> Result<Vec<Digest>, FilterError>,
     ) -> Result<ScalableCuckooFilter<S>, FilterError> {
-        // Of none there is a filter as well.
+        // Even without digests there is a filter.
         self.capacity = self.capacity.max(digests.len()).max(1);
         let mut filter = self.build()?;
         let in_order = |digests| Parted::in_order(digests, None);

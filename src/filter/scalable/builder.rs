@@ -14,27 +14,29 @@ use super::info::ScalableInfo;
 use super::turns::Turns;
 use crate::sync::SCHEDULED;
 
-/// Fewest buckets of a segment: smaller ones fill unevenly, and a lock would be much beside them. Models look at each.
+/// The smallest number of buckets in a segment: smaller segments fill unevenly, and a lock would be large compared with them.
+/// Models look at each.
 const MIN_BUCKETS: u64 = if SCHEDULED { 2 } else { 1024 };
-/// Fewest bits of a fingerprint, unless fewer are asked for: with fewer, tables do not fill.
+/// The smallest number of bits in a fingerprint, unless fewer are requested: with fewer, tables do not fill.
 const MIN_BITS: u32 = 6;
-/// Most keys to begin with, where buckets have slots enough.
+/// The largest number of keys to begin with, where buckets have enough slots.
 const MAX_CAPACITY: usize = {
     let memory = usize::MAX as u64 / 16;
     (if memory < 1 << 33 { memory } else { 1 << 33 }) as usize
 };
 
-/// Most keys to begin with, in buckets of so many slots.
+/// The largest number of keys to begin with, in buckets of this many slots.
 fn most_keys(bucket_slots: u32) -> usize {
     let slots = u64::from(MAX_SEGMENTS) * u64::from(MAX_BUCKETS) * u64::from(bucket_slots);
     MAX_CAPACITY.min((slots as f64 * load_limit(bucket_slots, f64::INFINITY)) as usize)
 }
 
-/// How often a key may be there if nothing is asked for, in buckets of less than eight slots. As often as two buckets of one or
-/// two slots have would be too few: among a million different keys some are alike, and one in ten thousand at high rates.
+/// How often a key may be present if nothing is requested, in buckets of fewer than eight slots. The number of slots in two
+/// buckets would be too low for buckets of one or two slots: among a million different keys some are alike, and one in ten
+/// thousand at high rates.
 const LEAST_COPIES: usize = 8;
 
-/// Keys to begin with, if nothing is asked for.
+/// The number of keys to begin with, if nothing is requested.
 const DEFAULT_CAPACITY: usize = 3500;
 
 /// The options of a [`ScalableCuckooFilter`], from [`ScalableCuckooFilter::builder`].
@@ -76,7 +78,7 @@ impl Default for ScalableFilterBuilder {
 }
 
 impl ScalableFilterBuilder<Xxh3> {
-    /// The seed of the hash function; a different one each time, if it is not given.
+    /// The seed of the hash function; if it is not given, each filter gets a different one.
     ///
     /// ```
     /// let filters = [1, 1].map(|seed| koel::ScalableCuckooFilter::builder().seed(seed).build());
@@ -90,16 +92,16 @@ impl ScalableFilterBuilder<Xxh3> {
 }
 
 impl<S> ScalableFilterBuilder<S> {
-    /// Keys that the first table is made for; each further one is twice as large. 3,500 if it is not given. A table has 1,024
-    /// buckets at least: 4,096 slots, unless buckets of another size are asked for. And it has 65,536 segments of 65,536
-    /// buckets at the most: if the first has one segment, as with up to 246,000 keys in buckets of four, the largest is 65,536
-    /// times as large; less where the first table's fingerprints have more than 16 bits, as at rates below some 2e-4: each
-    /// table's have one bit more, and 32 are the most. In buckets of one slot a few of so many keys may find no room in the
-    /// first table, with short fingerprints in a large one surely, and in buckets of two with fingerprints of six bits in one
-    /// of ten that are large: the filter grows then.
+    /// The number of keys that the first table is made for; each further one is twice as large. It is 3,500 if it is not given.
+    /// A table has at least 1,024 buckets: 4,096 slots, unless buckets of another size are requested. And it has at most 65,536
+    /// segments of 65,536 buckets: if the first table has one segment, as with up to 246,000 keys in buckets of four, the
+    /// largest is 65,536 times as large. It is smaller if the first table's fingerprints have more than 16 bits, as at rates
+    /// below about 2e-4: each table's have one more bit, up to 32. In buckets of one slot, a few of so many keys may find no
+    /// room in the first table; with short fingerprints in a large table this is certain. In buckets of two slots with
+    /// fingerprints of six bits it happens in one of ten tables that are large. The filter then grows.
     ///
     /// ```
-    /// // Made for all of them, it does not grow.
+    /// // Made for all keys, it does not grow.
     /// let filter = koel::ScalableCuckooFilter::builder().capacity(50_000).build()?;
     /// assert!((0..50_000).all(|key| filter.insert(&key).is_ok()));
     /// assert_eq!(filter.info().tables.len(), 1);
@@ -111,13 +113,13 @@ impl<S> ScalableFilterBuilder<S> {
         self
     }
 
-    /// How often a look-up of an absent key may say that it is present, over all tables and however many there come to be:
-    /// above 0 and below 1. 0.01 unless this or a width is given.
+    /// The probability with which a look-up of an absent key may say that it is present, over all tables, however many there
+    /// come to be: above 0 and below 1. It is 0.01 unless this or a width is given.
     ///
-    /// The first table has half of it, and each further one half of what the one before has. Fingerprints have 32 bits at the
-    /// most, so that a filter of a low rate has few tables, and room for few keys unless its first one is large: at the default
-    /// capacity for 2 million at a rate of 1e-6, for 119 thousand at 1e-7, and for 11 thousand at 1e-8
-    /// ([the list](ScalableCuckooFilter::new)).
+    /// The first table has half of it, and each further table half of what the one before has. Fingerprints have at most 32
+    /// bits, so that a filter with a low rate has few tables, and room for few keys unless its first table is large: at the
+    /// default capacity for 2 million at a rate of 1e-6, for 119 thousand at 1e-7, and for 11 thousand at 1e-8 ([the
+    /// list](ScalableCuckooFilter::new)).
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::builder().false_positive_rate(0.001).build()?;
@@ -132,10 +134,10 @@ impl<S> ScalableFilterBuilder<S> {
         self
     }
 
-    /// Bits of a fingerprint in the first table, 2 to 32, in semi-sorted buckets 5 to 32; each further table has one bit more.
-    /// If it is not given, the least that the rate allows, and six at the least: tables of shorter ones do not fill. With 32
-    /// there is no further table. With 2, in buckets of four with 3, and of eight with 4, no rate below 1 can be kept: ask for
-    /// none.
+    /// Bits of a fingerprint in the first table, 2 to 32, in semi-sorted buckets 5 to 32; each further table has one more bit.
+    /// If it is not given, the least that the rate allows, and at least six: tables with shorter fingerprints do not fill. With
+    /// 32 there is no further table. With 2, in buckets of four with 3, and of eight with 4, no rate below 1 can be guaranteed:
+    /// do not request one.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::builder().fingerprint_bits(12).build()?;
@@ -149,7 +151,7 @@ impl<S> ScalableFilterBuilder<S> {
         self
     }
 
-    /// Slots in a bucket: 1, 2, 4 or 8. 4 if it is not given: the best of both, memory and speed.
+    /// Slots in a bucket: 1, 2, 4 or 8. It is 4 if it is not given: the best of both memory and speed.
     pub fn bucket_slots(mut self, slots: u32) -> Self {
         self.bucket_slots = slots;
         self
@@ -167,11 +169,12 @@ impl<S> ScalableFilterBuilder<S> {
         self
     }
 
-    /// How often a key may be there: 8 times if it is not given, in buckets of eight 16 times; at least once. One copy more is
-    /// [`Full`](crate::Full). More than two buckets have slots, 8 in buckets of four, make the filter grow for one key: each
-    /// further so many copies take one more table, twice as large as the last. Keys that the filter cannot tell apart count as
-    /// copies: with 1 it refuses as many different keys as its false-positive rate says; with 2, in buckets of one and at a
-    /// rate of 0.01, one in a million or two; with 8 practically none, unless each is there several times.
+    /// How often a key may be present, at least once. If it is not given: 8 times, in buckets of eight 16 times. One more copy
+    /// is [`Full`](crate::Full). More copies than two buckets have slots (8 in buckets of four) make the filter grow for a
+    /// single key: each further set of that many copies takes one more table, twice as large as the last. Keys that the filter
+    /// cannot tell apart count as copies. With 1 it refuses as many different keys as its false-positive rate says; with 2, in
+    /// buckets of one and at a rate of 0.01, one in a million or two; with 8 practically none, unless each is present several
+    /// times.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::builder().max_duplicates(2).false_positive_rate(1e-6).build()?;
@@ -184,10 +187,10 @@ impl<S> ScalableFilterBuilder<S> {
         self
     }
 
-    /// Bytes that its tables may take ([`memory_usage`](ScalableCuckooFilter::memory_usage)), the first of which is made in any
-    /// case. A filter that would take more with one table more fills those that it has, to some 95%, less in buckets of one or
-    /// two slots or with fingerprints that are shorter than six bits, and is [`Full`](crate::Full) then. Without a limit, if it
-    /// is not given; see [`set_max_memory`](ScalableCuckooFilter::set_max_memory).
+    /// The number of bytes that its tables may take ([`memory_usage`](ScalableCuckooFilter::memory_usage)); the first table is
+    /// made in any case. A filter that would take more with one more table fills those that it has, to about 95%, less in
+    /// buckets of one or two slots or with fingerprints that are shorter than six bits, and is then [`Full`](crate::Full).
+    /// There is no limit if it is not given; see [`set_max_memory`](ScalableCuckooFilter::set_max_memory).
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::builder().max_memory(100_000).build()?;
@@ -201,7 +204,7 @@ impl<S> ScalableFilterBuilder<S> {
         self
     }
 
-    /// The hash function, which should spread keys over all 64 bits. Keys to which it gives one hash are one key to the filter,
+    /// The hash function, which should spread keys over all 64 bits. Keys with the same hash are a single key to the filter,
     /// however low its rate.
     pub fn hasher<S2>(self, hasher: S2) -> ScalableFilterBuilder<S2> {
         ScalableFilterBuilder {
@@ -216,13 +219,13 @@ impl<S> ScalableFilterBuilder<S> {
         }
     }
 
-    /// What the filter would be, without any memory for it: its first table, and for how many keys there would be room in all.
-    /// It has no keys, `len` and `displacements` are 0, and `memory_usage` is the most that the table would take, which may be
-    /// some cache lines more than it does.
+    /// Returns what the filter would be, without allocating memory for it: its first table, and for how many keys there would
+    /// be room in all. There are no keys, `len` and `displacements` are 0, and `memory_usage` is the most that the table would
+    /// take, which may be some cache lines more than it does.
     ///
     /// # Errors
     ///
-    /// As [`ScalableFilterBuilder::build`], but for want of memory.
+    /// As [`ScalableFilterBuilder::build`], except for lack of memory.
     ///
     /// ```
     /// let plan = koel::ScalableCuckooFilter::builder().capacity(1_000_000).false_positive_rate(1e-7).plan()?;
@@ -254,12 +257,12 @@ impl<S> ScalableFilterBuilder<S> {
         Ok(filter)
     }
 
-    /// How often a key may be there.
+    /// How often a key may be present.
     fn copies(&self) -> usize {
         self.max_duplicates.unwrap_or((2 * self.bucket_slots as usize).max(LEAST_COPIES))
     }
 
-    /// What all tables have in common, and the first.
+    /// The properties common to all tables, and the first table.
     fn first(&self) -> Result<(Plan, Shape), FilterError> {
         let format = self.format()?;
         let limit = most_keys(self.bucket_slots);
@@ -277,7 +280,7 @@ impl<S> ScalableFilterBuilder<S> {
             if first.capacity >= self.capacity || plan.buckets >= MAX_BUCKETS {
                 return Ok((plan, first));
             }
-            // Small segments are not filled as far as that.
+            // Small segments cannot be filled that far.
             plan.buckets += 2;
         }
     }
@@ -287,7 +290,7 @@ impl<S> ScalableFilterBuilder<S> {
         let (bucket_slots, semi_sorted) = (self.bucket_slots, self.semi_sorted);
         check(self.rate, self.fingerprint_bits, Some(bucket_slots), semi_sorted)?;
         let of_bits = |fingerprint_bits| Format { fingerprint_bits, bucket_slots, semi_sorted };
-        // Even a table that is full to the last slot has half the rate at the most.
+        // Even a table that is full to the last slot has at most half the rate.
         let rate_of = |bits| 2.0 * full_rate(of_bits(bits));
         let rate = match self.fingerprint_bits {
             Some(_) => self.rate.unwrap_or(f64::INFINITY),
@@ -301,7 +304,7 @@ impl<S> ScalableFilterBuilder<S> {
             if limit < 1.0 {
                 return FilterError::RateTooLow { requested: rate, limit };
             }
-            // No rate at all is kept with so few.
+            // With so few bits, no rate at all can be guaranteed.
             match (widest..=32).find(|bits| rate_of(*bits) <= rate) {
                 Some(least) => FilterError::FingerprintBits { requested: widest, least },
                 None => FilterError::RateTooLow { requested: rate, limit: rate_of(32) },

@@ -16,8 +16,8 @@ use super::turns::Turns;
 use crate::file;
 
 impl ScalableCuckooFilter {
-    /// The filter that was made into these bytes. The seed comes with them. With another hash function than the
-    /// default one take [`from_bytes_as`](Self::from_bytes_as).
+    /// Restores the filter that was made into these bytes, including its seed. With a hash function other than the default, use
+    /// [`from_bytes_as`](Self::from_bytes_as).
     ///
     /// # Errors
     ///
@@ -33,8 +33,8 @@ impl ScalableCuckooFilter {
         Self::from_bytes_as(bytes)
     }
 
-    /// Reads what [`ScalableCuckooFilter::write_to`] wrote, and not a byte more. With another hash function than the
-    /// default one take [`read_from_as`](Self::read_from_as).
+    /// Reads a filter that [`ScalableCuckooFilter::write_to`] wrote, and not a byte more. With a hash function other than the
+    /// default, use [`read_from_as`](Self::read_from_as).
     ///
     /// # Errors
     ///
@@ -56,8 +56,8 @@ impl ScalableCuckooFilter {
         Self::read_from_as(reader)
     }
 
-    /// The filter that [`save`](Self::save) has written to a file, or [`write_to`](Self::write_to). With another hash function
-    /// than the default one take [`open_as`](Self::open_as).
+    /// Reads the filter that [`save`](Self::save) or [`write_to`](Self::write_to) has written to a file. With a hash function
+    /// other than the default, use [`open_as`](Self::open_as).
     ///
     /// # Errors
     ///
@@ -77,7 +77,7 @@ impl ScalableCuckooFilter {
 }
 
 impl<S: FilterHasher> ScalableCuckooFilter<S> {
-    /// The filter as bytes; [`ScalableCuckooFilter::from_bytes`] makes a filter of them again, and
+    /// Returns the filter as bytes; [`ScalableCuckooFilter::from_bytes`] makes a filter from them again, and
     /// [`FilterView`](crate::FilterView) looks up in them.
     ///
     /// As [`CuckooFilter::to_bytes`](crate::CuckooFilter::to_bytes): others may write to the filter meanwhile. A compaction
@@ -98,16 +98,16 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
         self.chunks().into_bytes()
     }
 
-    /// Writes what [`ScalableCuckooFilter::to_bytes`] gives, a segment at a time, and flushes the writer.
-    /// To a file, [`save`](Self::save) writes it so that it is whole at any time.
+    /// Writes the result of [`ScalableCuckooFilter::to_bytes`], a segment at a time, and flushes the writer. To write it to a
+    /// file that is complete at any time, use [`save`](Self::save).
     ///
-    /// Compactions, clones, and others who write it have to wait, however slow the writer is; look-ups, insertions, removals
-    /// and [`clear`](ScalableCuckooFilter::clear) go on. A writer that compacts, copies or writes the filter that it is writing
-    /// waits for itself, for ever.
+    /// Compactions, clones, and other threads that write the filter out have to wait, however slow the writer is; look-ups,
+    /// insertions, removals and [`clear`](ScalableCuckooFilter::clear) go on. A writer that compacts, copies or writes the
+    /// filter that it is writing waits for itself, forever.
     ///
     /// # Errors
     ///
-    /// The writer's.
+    /// The writer's error.
     ///
     /// ```
     /// use koel::ScalableCuckooFilter;
@@ -123,8 +123,8 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
         self.chunks().write_to(&mut writer)
     }
 
-    /// Writes the filter to a file, which is whole at any time, as [`CuckooFilter::save`](crate::CuckooFilter::save). Who has
-    /// to wait meanwhile, [`write_to`](Self::write_to) says.
+    /// Writes the filter to a file, which is complete at any time, as [`CuckooFilter::save`](crate::CuckooFilter::save) does.
+    /// [`write_to`](Self::write_to) says which operations have to wait meanwhile.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
     /// let filter = koel::ScalableCuckooFilter::from_keys(["ada", "grace"], 0.001)?;
     /// filter.save(&path)?;
     /// filter.remove("ada");
-    /// filter.save(&path)?; // in the place of the other
+    /// filter.save(&path)?; // replaces the other
     /// assert_eq!(koel::ScalableCuckooFilter::open(&path)?.len(), 1);
     /// # Ok::<(), koel::FilterError>(())
     /// ```
@@ -144,7 +144,7 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
         file::replace(path.as_ref(), |file| self.write_to(file))
     }
 
-    /// [`from_bytes`](Self::from_bytes), of a filter with this hash function.
+    /// As [`from_bytes`](Self::from_bytes), for a filter with this hash function.
     ///
     /// # Errors
     ///
@@ -156,7 +156,7 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
         Ok(filter)
     }
 
-    /// [`read_from`](Self::read_from), of a filter with this hash function.
+    /// As [`read_from`](Self::read_from), for a filter with this hash function.
     ///
     /// # Errors
     ///
@@ -165,7 +165,7 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
         ChunkLoader::read(&mut reader, true)?.finish_scalable()
     }
 
-    /// [`open`](Self::open), of a filter with this hash function.
+    /// As [`open`](Self::open), for a filter with this hash function.
     ///
     /// # Errors
     ///
@@ -174,18 +174,18 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
         read_file(path.as_ref(), |file| Self::read_from_as(file))
     }
 
-    /// The filter in chunks, as [`CuckooFilter::chunks`](crate::CuckooFilter::chunks): chunk 0 is the header; then comes each
-    /// table, the newest first, as a header and its segments.
+    /// Returns the filter in chunks, as [`CuckooFilter::chunks`](crate::CuckooFilter::chunks) does: chunk 0 is the header; then
+    /// comes each table, the newest first, as a header and its segments.
     ///
-    /// They are those of the tables that there are now. A key that nobody touches is in them, also if the filter grows or
-    /// is compacted meanwhile; one that a compaction moves after its chunk was made may be in them twice.
+    /// The chunks are those of the current tables. A key that nobody touches is in them, even if the filter grows or is
+    /// compacted meanwhile; a key that a compaction moves after its chunk was made may be in them twice.
     pub fn chunks(&self) -> Chunks<'_, S> {
         self.chunks_from(0)
     }
 
-    /// The chunks from number `next` on: what [`ChunkLoader::next`] says it is missing.
+    /// Returns the chunks from number `next` on, which is what [`ChunkLoader::next`] reports as missing.
     ///
-    /// If a table was added or given back since the first chunk was made, the transfer may have to begin anew: the loader
+    /// If a table was added or given back since the first chunk was made, the transfer may have to start over: the loader
     /// refuses a chunk, or never gets all that it needs.
     pub fn chunks_from(&self, next: u32) -> Chunks<'_, S> {
         let levels = self.chain.levels().to_vec();
@@ -196,18 +196,18 @@ impl<S: FilterHasher> ScalableCuckooFilter<S> {
 }
 
 impl<S: FilterHasher> ChunkLoader<S> {
-    /// The growing filter.
+    /// Returns the growing filter.
     ///
     /// # Errors
     ///
-    /// [`FilterError::Bytes`] if chunks are missing, or are those of a filter of fixed capacity;
-    /// [`FilterError::OutOfMemory`]. What was loaded is gone then: [`try_finish_scalable`](Self::try_finish_scalable) hands it
-    /// back.
+    /// [`FilterError::Bytes`] if chunks are missing, or are those of a filter of fixed capacity; [`FilterError::OutOfMemory`].
+    /// The loaded chunks are then lost: [`try_finish_scalable`](Self::try_finish_scalable) hands them back.
     pub fn finish_scalable(self) -> Result<ScalableCuckooFilter<S>, FilterError> {
         self.try_finish_scalable().map_err(|(_, error)| error)
     }
 
-    /// The growing filter; or the loader as it was, and why there is none, as [`try_finish`](Self::try_finish).
+    /// Returns the growing filter; or the loader as it was, and the reason why there is none, as
+    /// [`try_finish`](Self::try_finish) does.
     ///
     /// # Errors
     ///
@@ -230,7 +230,7 @@ impl<S: FilterHasher> ChunkLoader<S> {
         made.map_err(|error| (self, error))
     }
 
-    /// What was loaded is taken last: `load` has checked that its tables are a chain's.
+    /// The loaded tables are taken last: `load` has checked that they are a chain's.
     fn make_scalable(&mut self) -> Result<ScalableCuckooFilter<S>, FilterError> {
         let turns = Turns::new()?;
         let (tables, hasher, max_duplicates) = self.take_parts(true)?;
@@ -246,12 +246,12 @@ impl<S: FilterHasher> ChunkLoader<S> {
     }
 }
 
-/// Copies the filter segment by segment: each as it is when the copy comes to it, and locked meanwhile. A compaction has to
-/// wait. Panics where a [`CuckooFilter`](crate::CuckooFilter)'s does.
+/// Copies the filter segment by segment: each as it is when the copy reaches it, and locked meanwhile. A compaction has to
+/// wait. Panics where the clone of a [`CuckooFilter`](crate::CuckooFilter) does.
 impl<S: Clone> Clone for ScalableCuckooFilter<S> {
     #[track_caller]
     fn clone(&self) -> Self {
-        // Code of the user's: before anything is locked.
+        // User code: before anything is locked.
         let hasher = self.hasher.clone();
         let _moving = self.moving.lock();
         let mut copies = Vec::new();

@@ -1,8 +1,8 @@
 //! The list of tables, which readers follow without a lock.
 //!
-//! Each list is immutable: growing and compacting put a new one in its place. Old lists are reclaimed when no reader is
-//! left that may follow them [I6]; tables when no list has them any more. The oldest table stays: it is the last of every
-//! list, and as long as it is the only one there is no list at all, and nothing to pin.
+//! Each list is immutable: growing and compacting replace it. Old lists are reclaimed when no reader is left that may follow
+//! them [I6]; tables when no list has them any more. The oldest table stays: it is the last of every list, and as long as it is
+//! the only one, there is no list at all, and nothing to pin.
 
 use core::fmt;
 use core::ops::Deref;
@@ -13,15 +13,15 @@ use super::super::inner::Inner;
 use crate::swapped::{Current, Swapped};
 use crate::sync::{Mutex, MutexGuard};
 
-/// Bytes of a table from which on its buckets are asked for before any table is looked at: misses among ten million keys take
-/// 290 ns so, without 403, from 2 MiB on 300.
+/// The size in bytes of a table from which on its buckets are prefetched before any table is looked at: misses among ten
+/// million keys take 290 ns with that, 403 without it, and 300 if only from 2 MiB on.
 const FAR_BYTES: usize = 512 << 10;
 
 /// A table of a chain.
 #[derive(Clone)]
 pub(super) struct Level {
     pub(super) inner: Arc<Inner>,
-    /// How often its size is twice that of table 0.
+    /// How often its size was doubled from that of table 0.
     pub(super) index: u32,
     /// Whether it has [`FAR_BYTES`].
     pub(super) is_far: bool,
@@ -33,7 +33,7 @@ impl Level {
         Level { is_far: inner.table.memory_usage() >= FAR_BYTES, inner: Arc::new(inner), index }
     }
 
-    /// Where what belongs at a place of table `newer`, or of this one, belongs here.
+    /// Returns the place in this table of a key whose place in table `newer`, or in this one, is given.
     #[inline(always)]
     pub(super) fn older<'p>(&self, place: &'p Place, newer: u32) -> Older<'p> {
         Older { newer: place, doublings: newer - self.index }
@@ -42,15 +42,15 @@ impl Level {
 
 /// The current list.
 pub(super) struct Chain {
-    /// What it holds no table could take that is older: it is never taken off.
+    /// No older table could take its contents: it is never taken off.
     oldest: Level,
-    /// All tables, newest first; nothing: the oldest is alone.
+    /// All tables, newest first; empty: the oldest is alone.
     list: Swapped<Vec<Level>>,
-    /// Held by who replaces the list, and while a table is being emptied.
+    /// Held by a thread that replaces the list, and while a table is being emptied.
     structure: Mutex<()>,
 }
 
-/// The tables as they are now, newest first: at least one.
+/// The current tables, newest first: at least one.
 pub(super) enum Levels<'a> {
     Alone(&'a Level),
     Several(Current<'a, Vec<Level>>),
@@ -72,7 +72,7 @@ impl core::panic::UnwindSafe for Chain {}
 impl core::panic::RefUnwindSafe for Chain {}
 
 impl Chain {
-    /// A chain of these tables, newest first.
+    /// Makes a chain of these tables, newest first.
     ///
     /// # Panics
     ///
@@ -86,27 +86,27 @@ impl Chain {
     /// The tables of the current list.
     #[inline]
     pub(super) fn levels(&self) -> Levels<'_> {
-        // Asked first, as there is no need of a pin then.
+        // Checked first, as there is no need of a pin then.
         let list = if self.list.is_empty() { None } else { self.list.pin() };
         list.map_or(Levels::Alone(&self.oldest), Levels::Several)
     }
 
-    /// The only table, if there is but one: without a pin.
+    /// Returns the only table, if there is just one: without a pin.
     ///
-    /// Whoever looks there alone misses nothing. What was inserted into another table before was inserted after that had been
-    /// listed; and what has been moved from there was in here before the list went.
+    /// A reader that looks only there misses nothing. Keys that were inserted into another table before were inserted after
+    /// that table had been listed; and keys that have been moved from there were in this table before the list went.
     #[inline(always)]
     pub(super) fn alone(&self) -> Option<&Inner> {
         self.list.is_empty().then_some(&*self.oldest.inner)
     }
 
-    /// Frees lists that were replaced, and tables that are in no list any more, as soon as nobody looks at them. By who holds
-    /// neither the right to replace the list nor a pin. No code of the user's runs in it.
+    /// Frees lists that were replaced, and tables that are in no list any more, as soon as nobody looks at them. To be called
+    /// by a thread that holds neither the right to replace the list nor a pin. No user code runs in it.
     pub(super) fn flush(&self) {
         self.list.flush();
     }
 
-    /// Waits for whoever is replacing the list, or emptying a table to take it off.
+    /// Waits for any thread that is replacing the list, or emptying a table to take it off.
     pub(super) fn lock(&self) -> Restructuring<'_> {
         Restructuring { chain: self, _lock: self.structure.lock() }
     }
@@ -119,7 +119,7 @@ pub(super) struct Restructuring<'a> {
 }
 
 impl Restructuring<'_> {
-    /// Puts a list of these tables in the place of the current one, the oldest still the last; false if there is no memory
+    /// Replaces the current list by a list of these tables, the oldest still the last; returns `false` if there is no memory
     /// for it.
     pub(super) fn replace(&self, levels: Vec<Level>) -> bool {
         debug_assert!(levels.last().is_some_and(|last| Arc::ptr_eq(&last.inner, &self.chain.oldest.inner)));

@@ -1,4 +1,4 @@
-//! Emptying tables into older ones while readers look on.
+//! Emptying tables into older ones while readers look up keys.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use super::chain::{Level, Restructuring};
 use super::filter::ScalableCuckooFilter;
 
 impl<S> ScalableCuckooFilter<S> {
-    /// Moves fingerprints from newer tables to free slots in older ones, and gives back the tables that become empty. How
-    /// many tables were given back.
+    /// Moves fingerprints from newer tables to free slots in older ones, and gives back the tables that become empty. Returns
+    /// how many tables were given back.
     ///
-    /// Worth a call after many removals. Look-ups go on, and miss nothing; inserts and removals go on, and wait for a segment
-    /// that is being emptied: tens of milliseconds, if it is of 65,536 buckets and full; an insertion that finds no room in the
-    /// other tables waits until the one that is being emptied is given back or left alone. A table is left alone if the older
-    /// ones have no room for what it still holds, or if there is no memory to list that. The false-positive rate stays within
-    /// what was asked for. A filter grows behind its newest table only: if that has fingerprints of 32 bits, the room of an
-    /// older one that was given back is lost.
+    /// Worth a call after many removals. Look-ups go on, and miss nothing. Insertions and removals go on, and wait for a
+    /// segment that is being emptied: tens of milliseconds, if it has 65,536 buckets and is full. An insertion that finds no
+    /// room in the other tables waits until the one that is being emptied is given back or left alone. A table is left alone if
+    /// the older ones have no room for the keys that it still holds, or if there is no memory to list those. The false-positive
+    /// rate stays within the requested rate. A filter grows only after its newest table: if that has fingerprints of 32 bits,
+    /// the room of an older one that was given back is lost.
     ///
-    /// Waits for whoever copies the filter or [writes it](ScalableCuckooFilter::write_to) somewhere.
+    /// Waits for any thread that copies the filter or [writes it](ScalableCuckooFilter::write_to) somewhere.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::new(0.01)?;
@@ -46,7 +46,7 @@ impl<S> ScalableCuckooFilter<S> {
             if older.is_empty() || source.inner.table.len() > room {
                 continue;
             }
-            // Who finds no room in the other tables waits until this one is off the list, or open again.
+            // A thread that finds no room in the other tables waits until this one is off the list, or open again.
             let restructuring = self.chain.lock();
             if empty_into(source, older) && self.take_off(&restructuring, source) {
                 given_back += 1;
@@ -59,7 +59,7 @@ impl<S> ScalableCuckooFilter<S> {
         given_back
     }
 
-    /// Takes an empty table off the list; false if there is no memory for a shorter one.
+    /// Takes an empty table off the list; returns `false` if there is no memory for a shorter list.
     fn take_off(&self, restructuring: &Restructuring<'_>, table: &Level) -> bool {
         let others = |level: &&Level| !Arc::ptr_eq(&level.inner, &table.inner);
         let left = try_collect(self.chain.levels().iter().filter(others).cloned());
@@ -67,7 +67,7 @@ impl<S> ScalableCuckooFilter<S> {
     }
 }
 
-/// Takes new fingerprints in again.
+/// Lets the table take new fingerprints again.
 fn open(level: &Level) {
     let table = &level.inner.table;
     for segment in table.segments() {
@@ -75,12 +75,13 @@ fn open(level: &Level) {
     }
 }
 
-/// Slots that may still be filled: what is moved should find its place without long searches. Insertions may have filled more.
+/// The number of slots that may still be filled: a moved fingerprint should find its place without long searches. Insertions
+/// may have filled more.
 fn room(level: &Level) -> usize {
     level.inner.capacity.saturating_sub(level.inner.table.len())
 }
 
-/// The same in the segment of an older table to which goes what a segment of a newer one holds.
+/// The same in the segment of an older table to which the contents of a segment of a newer one go.
 fn room_for(level: &Level, segment: u32, newer: &Level) -> usize {
     let table = &level.inner.table;
     let segments = table.geometry().segments;
@@ -88,11 +89,11 @@ fn room_for(level: &Level, segment: u32, newer: &Level) -> usize {
     (level.inner.capacity / segments as usize).saturating_sub(len)
 }
 
-/// Searches for a path that may be in vain, in one older table and for one segment that is emptied into it: each takes as long
-/// as a thousand moves, and there are some where a table cannot be filled as far as it is said to.
+/// The number of searches for a path that may be in vain, in one older table and for one segment that is emptied into it: each
+/// takes as long as a thousand moves, and there are some where a table cannot be filled as far as the limit says.
 const PATIENCE: u32 = 16;
 
-/// An older table, and how many fingerprints it is to take yet, in all and of the segment that is being emptied.
+/// An older table, and how many more fingerprints it is to take, in all and from the segment that is being emptied.
 struct Target<'a> {
     level: &'a Level,
     room: usize,
@@ -100,11 +101,12 @@ struct Target<'a> {
     patience: u32,
 }
 
-/// Empties a table into older ones. False: they had no room for all, or there is no memory to list them.
+/// Empties a table into older ones. Returns `false` if they had no room for all fingerprints, or there is no memory to list
+/// those.
 fn empty_into(source: &Level, older: &[Level]) -> bool {
     let table = &source.inner.table;
     for segment in table.segments() {
-        // Whoever holds the lock from now on does not insert: the segment stays empty.
+        // A thread that gets the lock from now on does not insert: the segment stays empty.
         Locked::lock(table, segment.index).state().closed = true;
     }
     let targets = older.iter().map(|level| Target { level, room: 0, room_for_segment: 0, patience: 0 });
@@ -121,7 +123,7 @@ fn empty_into(source: &Level, older: &[Level]) -> bool {
     })
 }
 
-/// Empties one segment. False: not all found room.
+/// Empties one segment. Returns `false` if not all fingerprints found room.
 struct EmptySegment<'a, 'b> {
     source: &'b Level,
     targets: &'a mut [Target<'b>],
@@ -134,7 +136,7 @@ impl Task for EmptySegment<'_, '_> {
     fn run<C: Codec>(self, codec: C) -> bool {
         let table = &self.source.inner.table;
         let geometry = *table.geometry();
-        // A lock of this table, then one of an older table: nobody takes them in another order, or two of one table.
+        // A lock of this table, then one of an older table: no thread takes them in another order, or two of one table.
         let mut locked = Locked::lock(table, self.segment);
         let Ok(mut all) = with_room(locked.len()) else { return false };
         locked.for_each(codec, |bucket, fingerprint| all.push((bucket, fingerprint)));
@@ -143,7 +145,7 @@ impl Task for EmptySegment<'_, '_> {
             let place = Place { segment: self.segment, first, second, fingerprint };
             let mut has_taken =
                 |squeezes| self.targets.iter_mut().any(|target| target.take(self.source, place, squeezes));
-            // There before it is gone here [I3].
+            // Present there before it is gone here [I3].
             if !has_taken(false) && !has_taken(true) {
                 return false;
             }
@@ -155,9 +157,9 @@ impl Task for EmptySegment<'_, '_> {
 }
 
 impl Target<'_> {
-    /// Puts a fingerprint of a newer table into this one, if that has room, or, if it squeezes, would have in another segment.
-    /// Segments are emptied one after the other, several into one of this table: where that is full, each search for a path is
-    /// in vain.
+    /// Puts a fingerprint of a newer table into this one, if it has room, or, if `squeezes`, would have room in another
+    /// segment. Segments are emptied one after the other, several into one of this table: if that one is full, each search for
+    /// a path is in vain.
     fn take(&mut self, source: &Level, place: Place, squeezes: bool) -> bool {
         let has_room = self.room > 0 && (self.room_for_segment > 0 || squeezes) && self.patience > 0;
         let taken = has_room && self.level.inner.insert(&self.level.older(&place, source.index));
@@ -172,7 +174,7 @@ impl Target<'_> {
 mod tests {
     use super::*;
 
-    /// The keys of a table's first segments all belong into the first one of an older table, more of them than it has slots.
+    /// The keys of a table's first segments all belong in the first segment of an older table, more of them than it has slots.
     #[test]
     fn compaction_fills_no_segment_while_another_table_has_room() {
         let builder = ScalableCuckooFilter::builder().capacity(3800).false_positive_rate(0.01).seed(1);

@@ -1,4 +1,4 @@
-//! [`ScalableCuckooFilter`]: grows.
+//! [`ScalableCuckooFilter`]: the growing filter.
 
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
@@ -20,10 +20,10 @@ use crate::full::Full;
 use crate::hash::Digest;
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 
-/// A [`CuckooFilter`](crate::CuckooFilter) that grows: tables are added as they are needed, and the false-positive rate of
-/// all together stays within what was asked for.
+/// A [`CuckooFilter`](crate::CuckooFilter) that grows: tables are added as they are needed, and the false-positive rate of all
+/// of them together stays within the requested rate.
 ///
-/// Every method takes `&self`. Look-ups take no lock and never wait, also while the filter grows or is
+/// Every method takes `&self`. Look-ups take no lock and never wait, even while the filter grows or is
 /// [compacted](ScalableCuckooFilter::compact); a key that is present is never reported absent.
 ///
 /// ```
@@ -46,52 +46,52 @@ use crate::sync::{AtomicUsize, Mutex, Ordering};
 ///
 /// # Cost
 ///
-/// A look-up or removal goes from the newest table to the oldest until one has the key. An absent key costs a look at each,
-/// and so does an insertion, which counts the key's copies; it then takes a free slot of the newest table, or of an older
-/// one, before it displaces others. So the more often the filter had to double, the slower, though the waits for large tables
-/// overlap: grown to two thousand times as much, hits take five to seven times as long, misses eight times and more. Begin
+/// A look-up or removal goes from the newest table to the oldest until one has the key. An absent key costs a look at each
+/// table. So does an insertion, which counts the key's copies; it then takes a free slot of the newest table, or of an older
+/// one, before it displaces others. So the more often the filter had to double, the slower it is, though the waits for large
+/// tables overlap: if it has grown two-thousandfold, hits take five to seven times as long, misses eight times and more. Begin
 /// with the right [capacity](ScalableFilterBuilder::capacity).
 ///
-/// A table that [`compact`](Self::compact) has given back is freed by whoever looked at it last, which may be a look-up.
-/// Fingerprints are one bit wider in each further table, and the first has as much of a bit more than a
+/// A table that [`compact`](Self::compact) has given back is freed by the thread that looked at it last, which may do so in a
+/// look-up. Fingerprints are one bit wider in each further table, and in the first table they are up to one bit wider than in a
 /// [`CuckooFilter`](crate::CuckooFilter) of the same rate.
 ///
 /// # Union
 ///
-/// There is no `try_union`. A fingerprint can be moved to an older table, which asks for fewer of its bits, and not to a newer
-/// one: the bits that it would need went with the key. So what the other filter's oldest table holds would have to go into
-/// this one's oldest, which is full once the filter has grown; and to hang the other's tables into this chain would add
-/// up both rates, beyond what was asked for. Insert the keys, or unite filters of
-/// [fixed capacity](crate::CuckooFilter::try_union).
+/// There is no `try_union`. A fingerprint can be moved to an older table, which requires fewer of its bits, but not to a newer
+/// one: the bits that it would need are gone with the key. So the contents of the other filter's oldest table would have to go
+/// into this one's oldest, which is full once the filter has grown; and to append the other's tables to this chain would add up
+/// both rates, beyond the requested rate. Insert the keys, or unite filters of [fixed
+/// capacity](crate::CuckooFilter::try_union).
 ///
 /// # Keys, duplicates, removing
 ///
-/// As in a [`CuckooFilter`](crate::CuckooFilter#keys); a key may be there
+/// As in a [`CuckooFilter`](crate::CuckooFilter#keys); a key may be present
 /// [`max_duplicates`](ScalableFilterBuilder::max_duplicates) times. Threads that [`insert`](Self::insert) one key at the same
-/// moment may each put one copy more than that. A key that all threads insert by [`insert_unique`](Self::insert_unique) is
-/// there once.
+/// moment may each add one more copy than that. A key that all threads insert by [`insert_unique`](Self::insert_unique) is
+/// present once.
 pub struct ScalableCuckooFilter<S = Xxh3> {
     pub(super) plan: Plan,
     pub(super) chain: Chain,
     pub(super) max_duplicates: usize,
-    /// Bytes that all tables may take before one more is added; `usize::MAX`: without a limit.
+    /// Bytes that all tables may take before another one is added; `usize::MAX`: without a limit.
     max_memory: AtomicUsize,
-    /// Held by who moves fingerprints between tables, or must not see them move.
+    /// Held by a thread that moves fingerprints between tables, or must not see them move.
     pub(super) moving: Mutex<()>,
-    /// Of who inserts what is not there.
+    /// Turns of threads that insert keys that are not present.
     turns: Turns,
     pub(super) hasher: S,
 }
 
-/// A panic in user code leaves the filter whole; what `insert_many` and its kin did before it stays done.
+/// A panic in user code leaves the filter whole; the work that `insert_many` and its kin did before it stays done.
 impl<S: RefUnwindSafe> RefUnwindSafe for ScalableCuckooFilter<S> {}
-/// A panic in user code leaves the filter whole; what `insert_many` and its kin did before it stays done.
+/// A panic in user code leaves the filter whole; the work that `insert_many` and its kin did before it stays done.
 impl<S: UnwindSafe> UnwindSafe for ScalableCuckooFilter<S> {}
 
 impl ScalableCuckooFilter {
-    /// A filter of this false-positive rate. Its first table is made for 3,500 keys. Each further one is twice as large, and
-    /// its fingerprints are one bit longer, 32 bits at the most. So the lower the rate, the fewer keys there is room for in
-    /// all:
+    /// Creates a filter with this false-positive rate. Its first table is made for 3,500 keys. Each further table is twice as
+    /// large, and its fingerprints are one bit longer, up to 32 bits. So the lower the rate, the fewer keys there is room for
+    /// in all:
     ///
     /// | rate | most keys |
     /// | --- | --- |
@@ -102,12 +102,13 @@ impl ScalableCuckooFilter {
     /// | 1e-7 | 119,400 |
     /// | 1e-8 | 11,550 |
     ///
-    /// What has no room any more is [`Full`]. Say the [capacity](ScalableFilterBuilder::capacity) to raise it: at low rates,
-    /// twice as large a first table has room for twice as many keys in all. [`max_keys`](Self::max_keys) says for how many.
+    /// A key that has no room is refused with [`Full`]. Set the [capacity](ScalableFilterBuilder::capacity) to raise the limit:
+    /// at low rates, a first table that is twice as large has room for twice as many keys in all. [`max_keys`](Self::max_keys)
+    /// returns this number.
     ///
     /// # Errors
     ///
-    /// If the rate is not above 0 and below 1, or lower than can be.
+    /// If the rate is not above 0 and below 1, or lower than is possible.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::new(0.01)?;
@@ -121,12 +122,12 @@ impl ScalableCuckooFilter {
         Self::builder().false_positive_rate(false_positive_rate).build()
     }
 
-    /// A builder.
+    /// Returns a builder.
     pub fn builder() -> ScalableFilterBuilder {
         ScalableFilterBuilder::default()
     }
 
-    /// A filter of these keys, whose first table is made for their number at this false-positive rate.
+    /// Builds a filter of these keys, whose first table is made for their number at this false-positive rate.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::from_keys(["ada", "grace"], 0.001)?;
@@ -144,7 +145,8 @@ impl ScalableCuckooFilter {
         Self::builder().false_positive_rate(false_positive_rate).from_keys(keys)
     }
 
-    /// A filter of the bytes of these keys, as [`ScalableCuckooFilter::from_keys`]: to be asked by the `_bytes` forms.
+    /// Builds a filter of the bytes of these keys, as [`ScalableCuckooFilter::from_keys`] does: to be queried by the `_bytes`
+    /// forms.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::from_keys_bytes(["ada", "grace"], 1e-8)?;
@@ -164,7 +166,7 @@ impl ScalableCuckooFilter {
 }
 
 impl<S> ScalableCuckooFilter<S> {
-    /// A filter of these tables; an error, if there is no memory for its locks.
+    /// Makes a filter of these tables; an error, if there is no memory for its locks.
     pub(super) fn with_chain(
         turns: Turns,
         plan: Plan,
@@ -184,30 +186,31 @@ impl<S> ScalableCuckooFilter<S> {
         }
     }
 
-    /// How many keys there are: inserted and not removed. Exact while nobody writes or compacts: what is moved meanwhile may
-    /// count twice, or not at all.
+    /// Returns the number of keys: inserted and not removed. Exact while nobody writes or compacts: keys that are moved
+    /// meanwhile may be counted twice, or not at all.
     pub fn len(&self) -> usize {
         self.chain.levels().iter().map(|level| level.inner.table.len()).fold(0, usize::saturating_add)
     }
 
-    /// Whether there are no keys.
+    /// Returns whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many slots there are now.
+    /// Returns the current number of slots.
     pub fn capacity(&self) -> usize {
         self.chain.levels().iter().map(|level| level.inner.slots()).fold(0, usize::saturating_add)
     }
 
-    /// For how many different keys there is room when it has all tables that it can have: as many as 94% of their slots, in
-    /// buckets of one, two and eight slots 37 to 40, 82 to 84 and 97 to 98%, by how large the first table is. Some more may
-    /// find room, in buckets of one twice as many; less do, if [asked-for
-    /// fingerprints](ScalableFilterBuilder::fingerprint_bits) are shorter than six bits, and in a few of a thousand filters
-    /// with buckets of one that can have one table only, where three keys share both of theirs: perhaps half as many. A
-    /// [limit](Self::max_memory) of its memory may make it full earlier. More than a `usize` counts are `usize::MAX`.
+    /// Returns the number of different keys for which there is room when the filter has all the tables that it can have: as
+    /// many as 94% of their slots; in buckets of one, two and eight slots as many as 37 to 40%, 82 to 84% and 97 to 98%,
+    /// depending on how large the first table is. Somewhat more may find room, in buckets of one twice as many. Fewer do if
+    /// [requested fingerprints](ScalableFilterBuilder::fingerprint_bits) are shorter than six bits. Fewer do also, perhaps half
+    /// as many, in a few of a thousand filters with buckets of one that can have only one table, where three keys share both of
+    /// their buckets. A [limit](Self::max_memory) on its memory may make the filter full earlier. If the number exceeds what a
+    /// `usize` can count, the result is `usize::MAX`.
     ///
-    /// It depends on the rate, as each further table takes one bit more, and a fingerprint has 32 at the most; and on the
+    /// The number depends on the rate, as each further table takes one more bit, and a fingerprint has at most 32; and on the
     /// [capacity](ScalableFilterBuilder::capacity) of the first table. [`new`](ScalableCuckooFilter::new) has a list.
     ///
     /// ```
@@ -220,23 +223,24 @@ impl<S> ScalableCuckooFilter<S> {
         self.plan.max_keys()
     }
 
-    /// Keys by slots, 0 to 1.
+    /// Returns the ratio of keys to slots, 0 to 1.
     pub fn load_factor(&self) -> f64 {
         self.len() as f64 / self.capacity() as f64
     }
 
-    /// Bytes that the filter's tables have from the allocator. A table that was emptied is given back when no look-up is
-    /// left that may see it.
+    /// Returns the number of bytes that the filter's tables have from the allocator. A table that was emptied is given back
+    /// when no look-up is left that may see it.
     pub fn memory_usage(&self) -> usize {
         self.chain.levels().iter().map(|level| level.inner.table.memory_usage()).sum()
     }
 
-    /// How often a key may be there: what [the builder](ScalableFilterBuilder::max_duplicates) was asked for, or has chosen.
+    /// Returns how often a key may be present: as requested of [the builder](ScalableFilterBuilder::max_duplicates), or as it
+    /// has chosen.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::builder().max_duplicates(2).build()?;
     /// assert_eq!(filter.max_duplicates(), 2);
-    /// // Of a filter that comes from bytes as well.
+    /// // The same holds for a filter that comes from bytes.
     /// assert_eq!(koel::ScalableCuckooFilter::from_bytes(&filter.to_bytes())?.max_duplicates(), 2);
     /// # Ok::<(), koel::FilterError>(())
     /// ```
@@ -244,16 +248,16 @@ impl<S> ScalableCuckooFilter<S> {
         self.max_duplicates
     }
 
-    /// The most bytes that its tables may take, if there is a [limit](Self::set_max_memory).
+    /// Returns the most bytes that the tables may take, if there is a [limit](Self::set_max_memory).
     pub fn max_memory(&self) -> Option<usize> {
         // Relaxed: a number to look at.
         let bytes = self.max_memory.load(Ordering::Relaxed);
         (bytes < usize::MAX).then_some(bytes)
     }
 
-    /// Sets the most bytes that its tables may take, as [`ScalableFilterBuilder::max_memory`]; `None` for no limit. A filter
-    /// that has more keeps what it has. A clone has the same limit; it is no part of the filter's bytes, so set it again where
-    /// they are read.
+    /// Sets the most bytes that the tables may take, as [`ScalableFilterBuilder::max_memory`] does; `None` for no limit. A
+    /// filter that has more keeps its tables. A clone has the same limit. The limit is not part of the filter's bytes, so set
+    /// it again where they are read.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::new(0.01)?;
@@ -265,21 +269,22 @@ impl<S> ScalableCuckooFilter<S> {
     /// # Ok::<(), koel::FilterError>(())
     /// ```
     pub fn set_max_memory(&self, bytes: Option<usize>) {
-        // Relaxed: who is just adding a table may look before or after.
+        // Relaxed: a thread that is just adding a table may look before or after.
         self.max_memory.store(bytes.unwrap_or(usize::MAX), Ordering::Relaxed);
     }
 
-    /// How often a look-up of an absent key is expected to say that it is present, as full as the filter is now, 0 to 1.
+    /// Returns the expected probability, as full as the filter is now, that a look-up of an absent key says that it is present,
+    /// 0 to 1.
     pub fn false_positive_rate(&self) -> f64 {
         rate_of_any(self.chain.levels().iter().map(|level| level.inner.rate()))
     }
 
-    /// How often look-ups of random hashes did say so, of `probes`: 0 to 1. Changes nothing.
+    /// Measures, by `probes` look-ups of random hashes, how often they say that the key is present: 0 to 1. Changes nothing.
     pub fn measure_false_positive_rate(&self, probes: usize) -> f64 {
         measured_rate(probes, |hash| self.contains_hash(hash))
     }
 
-    /// What the filter is made of and how full it is. Locks each segment for a moment.
+    /// Returns what the filter consists of and how full it is. Locks each segment for a moment.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::from_keys(0..20_000, 0.001)?;
@@ -307,19 +312,19 @@ impl<S> ScalableCuckooFilter<S> {
         self.chain.levels().last().map_or(0, |level| level.inner.slots())
     }
 
-    /// The hash function.
+    /// Returns the hash function.
     pub fn hasher(&self) -> &S {
         &self.hasher
     }
 
-    /// Removes all keys, a segment at a time. Tables stay; [`ScalableCuckooFilter::compact`] gives them back, and where it is
-    /// emptying a segment meanwhile, that is waited for.
+    /// Removes all keys, a segment at a time. Tables stay; [`ScalableCuckooFilter::compact`] gives them back. If it is emptying
+    /// a segment meanwhile, this call waits for it.
     pub fn clear(&self) {
-        // Newest first: what a compaction moves meanwhile goes to an older table, which comes later [I3].
+        // Newest first: keys that a compaction moves meanwhile go to an older table, which comes later [I3].
         self.chain.levels().iter().for_each(|level| level.inner.clear());
     }
 
-    /// [`ScalableCuckooFilter::insert`] of a key whose hash you have. All 64 bits should be well mixed.
+    /// As [`ScalableCuckooFilter::insert`], for a key whose hash you have. All 64 bits should be well mixed.
     ///
     /// # Errors
     ///
@@ -332,7 +337,7 @@ impl<S> ScalableCuckooFilter<S> {
         if self.insert_below(digest, self.max_duplicates)? { Ok(()) } else { Err(Full::NOTHING) }
     }
 
-    /// Inserts a copy, unless there are so many; whether there were fewer.
+    /// Inserts a copy, unless there are this many already; returns whether there were fewer.
     #[inline(always)]
     fn insert_below(&self, digest: Digest, most: usize) -> Result<bool, Full> {
         let levels = self.chain.levels();
@@ -349,8 +354,8 @@ impl<S> ScalableCuckooFilter<S> {
         inserted.map(|()| true)
     }
 
-    /// Inserts what has found no room, and adds tables for it, while nobody else does and no table is being emptied: one that
-    /// takes nothing for the time being is no reason to add another.
+    /// Inserts a key that has found no room, and adds tables for it, while no other thread does so and no table is being
+    /// emptied: a table that takes nothing for the time being is no reason to add another.
     #[cold]
     fn insert_growing(&self, digest: Digest) -> Result<(), Full> {
         let restructuring = self.chain.lock();
@@ -366,7 +371,7 @@ impl<S> ScalableCuckooFilter<S> {
         }
     }
 
-    /// [`ScalableCuckooFilter::insert_unique`] of a key whose hash you have.
+    /// As [`ScalableCuckooFilter::insert_unique`], for a key whose hash you have.
     ///
     /// # Errors
     ///
@@ -377,22 +382,22 @@ impl<S> ScalableCuckooFilter<S> {
 
     pub(super) fn insert_unique_digest(&self, digest: Digest) -> Result<bool, Full> {
         let is_there = || {
-            // What is seen may be there by chance, and gone when that has been changed.
+            // A fingerprint that is seen may be there only by chance, and gone when the change of its bucket is complete.
             self.contains_digest(digest) && Places::new(&self.chain.levels(), digest).count_locked() > 0
         };
         if is_there() {
             return Ok(false);
         }
-        // Whoever was inserting it has done so, and it is looked for once more.
+        // Any thread that was inserting the key has done so, and it is looked for once more.
         let _turn = self.turns.lock(digest);
         match self.insert_below(digest, 1) {
-            // There was no room, as `insert` has put it there meanwhile.
+            // There was no room, because `insert` has put it there meanwhile.
             Err(_) if is_there() => Ok(false),
             inserted => inserted,
         }
     }
 
-    /// [`ScalableCuckooFilter::contains`] of a key whose hash you have.
+    /// As [`ScalableCuckooFilter::contains`], for a key whose hash you have.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
         self.contains_digest(Digest::new(hash))
@@ -412,7 +417,7 @@ impl<S> ScalableCuckooFilter<S> {
         Places::fetched(&self.chain.levels(), digest).contains()
     }
 
-    /// [`ScalableCuckooFilter::remove`] of a key whose hash you have.
+    /// As [`ScalableCuckooFilter::remove`], for a key whose hash you have.
     pub fn remove_hash(&self, hash: u64) -> bool {
         self.remove_digest(Digest::new(hash))
     }
@@ -421,12 +426,13 @@ impl<S> ScalableCuckooFilter<S> {
         Places::fetched(&self.chain.levels(), digest).remove()
     }
 
-    /// [`ScalableCuckooFilter::count`] of a key whose hash you have.
+    /// As [`ScalableCuckooFilter::count`], for a key whose hash you have.
     pub fn count_hash(&self, hash: u64) -> usize {
         Places::fetched(&self.chain.levels(), Digest::new(hash)).count()
     }
 
-    /// Gives digests to `fill`, for the oldest table of a filter that nobody else uses; what `fill` leaves over.
+    /// Gives digests to `fill`, for the oldest table of a filter that nobody else uses; returns the digests that `fill` leaves
+    /// over.
     pub(super) fn fill_oldest(
         &mut self,
         digests: Vec<Digest>,
@@ -434,7 +440,7 @@ impl<S> ScalableCuckooFilter<S> {
     ) -> Result<Vec<Digest>, FilterError> {
         let levels = self.chain.levels();
         let oldest = levels.last().filter(|level| {
-            // As many copies as two buckets hold are no more than a key may have.
+            // Two buckets do not hold more copies than a key may have.
             2 * level.inner.layout.format.bucket_slots as usize <= self.max_duplicates
         });
         match oldest {
@@ -443,7 +449,7 @@ impl<S> ScalableCuckooFilter<S> {
         }
     }
 
-    /// Adds a table to these, which are all there are.
+    /// Adds a table to these, which are all that there are.
     fn grow(&self, restructuring: &Restructuring<'_>, levels: &[Level]) -> Result<(), Full> {
         let index = levels[0].index + 1;
         let shape = self.plan.shape(index).ok_or(Full::NOTHING)?;
@@ -460,24 +466,24 @@ impl<S> ScalableCuckooFilter<S> {
 }
 
 impl<S: BuildHasher> ScalableCuckooFilter<S> {
-    /// The hash of a key, for the `_hash` forms.
+    /// Returns the hash of a key, for the `_hash` forms.
     #[inline]
     pub fn hash<Q: Hash + ?Sized>(&self, key: &Q) -> u64 {
         self.hasher.hash_one(key)
     }
 
-    /// The hash of bytes, for the `_hash` forms: that of a single `write`.
+    /// Returns the hash of bytes, for the `_hash` forms: that of a single `write`.
     #[inline]
     pub fn hash_bytes(&self, key: &[u8]) -> u64 {
         hash_bytes(&self.hasher, key)
     }
 
-    /// Inserts a key; once more, if it is there.
+    /// Inserts a key; once more, if it is present.
     ///
     /// # Errors
     ///
-    /// [`Full`] if it is there as often as it may be; if the filter cannot grow, because fingerprints would be wider than
-    /// 32 bits or segments more than 65,536, because its tables would take [more memory than they
+    /// [`Full`] if the key is present as often as it may be; or if the filter cannot grow, because fingerprints would be wider
+    /// than 32 bits or segments more than 65,536, because its tables would take [more memory than they
     /// may](ScalableFilterBuilder::max_memory), or for lack of memory. Nothing was changed.
     ///
     /// ```
@@ -492,12 +498,13 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
         self.insert_hash(self.hash(key))
     }
 
-    /// Inserts a key unless it is there, or seems to be. Whether it was inserted: of several threads that do so for one key
-    /// at the same moment one is told that it was. Takes the lock of the key's segment, in each table if it is there, and
-    /// if not waits for other keys that are just being inserted so: one in sixteen, also for one that waits for a compaction.
+    /// Inserts a key unless it is present, or seems to be, and returns whether it was inserted: of several threads that do so
+    /// for one key at the same moment, one is told that it was. If the key is present, this takes the lock of its segment in
+    /// each table. If it is not, this waits for other keys that are just being inserted in the same way: for one in sixteen,
+    /// also for one that waits for a compaction.
     ///
-    /// Where keys are removed, take [`insert`](Self::insert): one that only seemed to be there is not in, and goes with the key
-    /// that it was taken for. See [duplicates](crate::CuckooFilter#duplicates).
+    /// Where keys are removed, use [`insert`](Self::insert): a key that only seemed to be present has not been inserted, and is
+    /// removed with the key that it was mistaken for. See [duplicates](crate::CuckooFilter#duplicates).
     ///
     /// # Errors
     ///
@@ -518,7 +525,7 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
         self.insert_unique_hash(self.hash(key))
     }
 
-    /// Whether a key is there: false is certain; true is wrong at the false-positive rate. Never waits.
+    /// Returns whether a key is present: `false` is certain; `true` is wrong at the false-positive rate. Never waits.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::from_keys(["ada"], 1e-8)?;
@@ -531,8 +538,8 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
         self.contains_hash(self.hash(key))
     }
 
-    /// Removes one copy of a key, from the newest table that has it. False: it was not there. Only for keys that were
-    /// inserted.
+    /// Removes one copy of a key, from the newest table that has it. Returns `false` if it was not present. Only for keys that
+    /// were inserted.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::from_keys(["ada"], 1e-6)?;
@@ -545,8 +552,8 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
         self.remove_hash(self.hash(key))
     }
 
-    /// How often a key was inserted and not removed, in all tables. Too many, if other keys have its fingerprint and buckets; a
-    /// copy that an insertion or a compaction is just moving may count twice.
+    /// Returns how often a key was inserted and not removed, in all tables. The result is too high if other keys have its
+    /// fingerprint and buckets; a copy that an insertion or a compaction is just moving may be counted twice.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::new(1e-6)?;
@@ -569,7 +576,7 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
         self.insert_hash(self.hash_bytes(key))
     }
 
-    /// Inserts the bytes of a key, unless they are there. As [`ScalableCuckooFilter::insert_unique`].
+    /// Inserts the bytes of a key, unless they are present, as [`ScalableCuckooFilter::insert_unique`] does.
     ///
     /// # Errors
     ///
@@ -579,7 +586,7 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
         self.insert_unique_hash(self.hash_bytes(key))
     }
 
-    /// Whether the bytes of a key are there.
+    /// Returns whether the bytes of a key are present.
     #[inline]
     pub fn contains_bytes(&self, key: &[u8]) -> bool {
         self.contains_hash(self.hash_bytes(key))
@@ -591,7 +598,7 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
         self.remove_hash(self.hash_bytes(key))
     }
 
-    /// How often the bytes of a key were inserted and not removed. As [`ScalableCuckooFilter::count`].
+    /// Returns how often the bytes of a key were inserted and not removed, as [`ScalableCuckooFilter::count`] does.
     pub fn count_bytes(&self, key: &[u8]) -> usize {
         self.count_hash(self.hash_bytes(key))
     }

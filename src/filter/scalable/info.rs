@@ -1,20 +1,20 @@
-//! What a growing filter says of itself.
+//! What a growing filter reports about itself.
 
 use core::fmt;
 
 use super::super::info::{TableInfo, write_tables};
 
-/// What a [`ScalableCuckooFilter`](crate::ScalableCuckooFilter) is made of, and how full it is: from `info()`. Displays as
+/// What a [`ScalableCuckooFilter`](crate::ScalableCuckooFilter) consists of, and how full it is: from `info()`. Displays as
 /// lines of text.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ScalableInfo {
     /// Its tables, the oldest first.
     pub tables: Vec<TableInfo>,
-    /// For how many keys there is room in all tables that it can have:
+    /// The number of keys for which there is room in all tables that it can have:
     /// [`max_keys`](crate::ScalableCuckooFilter::max_keys).
     pub max_keys: usize,
-    /// How often a key may be there: [`max_duplicates`](crate::ScalableCuckooFilter::max_duplicates).
+    /// How often a key may be present: [`max_duplicates`](crate::ScalableCuckooFilter::max_duplicates).
     pub max_duplicates: usize,
 }
 

@@ -10,28 +10,28 @@ use crate::engine::{BATCH, digests_of};
 use crate::hash::Digest;
 
 impl<S> ScalableCuckooFilter<S> {
-    /// [`ScalableCuckooFilter::contains_many`] of keys whose hashes you have.
+    /// As [`ScalableCuckooFilter::contains_many`], for keys whose hashes you have.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     #[track_caller]
     pub fn contains_many_hash(&self, hashes: &[u64], found: &mut [bool]) {
         assert_answers("contains_many_hash", hashes, found);
         self.contains_batches(hashes, found, |hash| Digest::new(*hash));
     }
 
-    /// [`ScalableCuckooFilter::insert_many`] of keys whose hashes you have.
+    /// As [`ScalableCuckooFilter::insert_many`], for keys whose hashes you have.
     #[must_use = "not all may have been inserted"]
     pub fn insert_many_hash(&self, hashes: &[u64]) -> usize {
         self.insert_batches(hashes, |hash| Digest::new(*hash))
     }
 
-    /// [`ScalableCuckooFilter::insert_unique_many`] of keys whose hashes you have.
+    /// As [`ScalableCuckooFilter::insert_unique_many`], for keys whose hashes you have.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     #[must_use = "not all may have been inserted"]
     #[track_caller]
     pub fn insert_unique_many_hash(&self, hashes: &[u64], inserted: &mut [bool]) -> usize {
@@ -39,11 +39,11 @@ impl<S> ScalableCuckooFilter<S> {
         self.insert_unique_batches(hashes, inserted, |hash| Digest::new(*hash))
     }
 
-    /// [`ScalableCuckooFilter::remove_many`] of keys whose hashes you have.
+    /// As [`ScalableCuckooFilter::remove_many`], for keys whose hashes you have.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     #[track_caller]
     pub fn remove_many_hash(&self, hashes: &[u64], removed: &mut [bool]) {
         assert_answers("remove_many_hash", hashes, removed);
@@ -118,8 +118,8 @@ impl<S> ScalableCuckooFilter<S> {
         }
     }
 
-    /// Starts loading what is read of large tables. Without a pin afterwards: who inserts may flush the chain, which nobody may
-    /// do with one.
+    /// Starts loading the memory that is read in large tables. The pin ends with this: a thread that inserts may flush the
+    /// chain, which no thread may do while it has a pin.
     fn fetch(&self, digests: &[Digest]) {
         let levels = self.chain.levels();
         digests.iter().for_each(|digest| Places::new(&levels, *digest).fetch());
@@ -127,12 +127,12 @@ impl<S> ScalableCuckooFilter<S> {
 }
 
 impl<S: BuildHasher> ScalableCuckooFilter<S> {
-    /// Looks many keys up: `found[i]` becomes what `contains(&keys[i])` would be. Their waits for memory overlap, table by
+    /// Looks many keys up: `found[i]` becomes the result of `contains(&keys[i])`. Their waits for memory overlap, table by
     /// table.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::from_keys([1, 2], 1e-8)?;
@@ -147,8 +147,8 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
         self.contains_batches(keys, found, |key| Digest::new(self.hash(key)));
     }
 
-    /// Inserts many keys, in order, up to the first that has no room. How many had: if fewer than there are keys,
-    /// `keys[inserted]` is the one that is too many. Their waits for memory overlap.
+    /// Inserts many keys, in order, up to the first that has no room, and returns how many had room: if fewer than there are
+    /// keys, `keys[inserted]` is the first key for which there was none. Their waits for memory overlap.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::new(0.01)?;
@@ -162,14 +162,14 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
         self.insert_batches(keys, |key| Digest::new(self.hash(key)))
     }
 
-    /// Inserts those of many keys that are not there, in order, up to the first that has no room: as
-    /// [`insert_unique`](ScalableCuckooFilter::insert_unique) of each. `inserted[i]` becomes whether `keys[i]` was inserted.
-    /// Returns how many keys are there now: if fewer than were given, `keys[there]` is the one that is too many, and what comes
-    /// after it was not looked at. Their waits for memory overlap.
+    /// Inserts those of many keys that are not present, in order, up to the first that has no room: as
+    /// [`insert_unique`](ScalableCuckooFilter::insert_unique) does for each. `inserted[i]` becomes whether `keys[i]` was
+    /// inserted. Returns how many keys are now present: if fewer than were given, `keys[there]` is the first key for which
+    /// there was no room, and the keys after it were not looked at. Their waits for memory overlap.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     ///
     /// ```
     /// let seen = koel::ScalableCuckooFilter::new(1e-6)?;
@@ -185,14 +185,14 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
         self.insert_unique_batches(keys, inserted, |key| Digest::new(self.hash(key)))
     }
 
-    /// Removes one copy of each of many keys, in order: `removed[i]` becomes what `remove(&keys[i])` would be. Their waits
-    /// for memory overlap.
+    /// Removes one copy of each of many keys, in order: `removed[i]` becomes the result of `remove(&keys[i])`. Their waits for
+    /// memory overlap.
     ///
     /// Only for keys that were inserted: see [`ScalableCuckooFilter::remove`].
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::from_keys([1, 2], 1e-6)?;
@@ -209,11 +209,11 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
 }
 
 impl<S: BuildHasher> ScalableCuckooFilter<S> {
-    /// [`ScalableCuckooFilter::contains_many`], of the bytes of keys.
+    /// As [`ScalableCuckooFilter::contains_many`], for the bytes of keys.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     #[inline]
     #[track_caller]
     pub fn contains_many_bytes<Q: AsRef<[u8]>>(&self, keys: &[Q], found: &mut [bool]) {
@@ -221,7 +221,7 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
         self.contains_batches(keys, found, |key| Digest::new(self.hash_bytes(key.as_ref())));
     }
 
-    /// [`ScalableCuckooFilter::insert_many`], of the bytes of keys.
+    /// As [`ScalableCuckooFilter::insert_many`], for the bytes of keys.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::new(1e-6)?;
@@ -236,11 +236,11 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
         self.insert_batches(keys, |key| Digest::new(self.hash_bytes(key.as_ref())))
     }
 
-    /// [`ScalableCuckooFilter::insert_unique_many`], of the bytes of keys.
+    /// As [`ScalableCuckooFilter::insert_unique_many`], for the bytes of keys.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     #[must_use = "not all may have been inserted"]
     #[track_caller]
     pub fn insert_unique_many_bytes<Q: AsRef<[u8]>>(&self, keys: &[Q], inserted: &mut [bool]) -> usize {
@@ -248,11 +248,11 @@ impl<S: BuildHasher> ScalableCuckooFilter<S> {
         self.insert_unique_batches(keys, inserted, |key| Digest::new(self.hash_bytes(key.as_ref())))
     }
 
-    /// [`ScalableCuckooFilter::remove_many`], of the bytes of keys.
+    /// As [`ScalableCuckooFilter::remove_many`], for the bytes of keys.
     ///
     /// # Panics
     ///
-    /// If the slices are not of one length.
+    /// If the slices differ in length.
     #[track_caller]
     pub fn remove_many_bytes<Q: AsRef<[u8]>>(&self, keys: &[Q], removed: &mut [bool]) {
         assert_answers("remove_many_bytes", keys, removed);

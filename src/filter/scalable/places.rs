@@ -1,4 +1,4 @@
-//! [`Places`]: where one key belongs in each table of a chain.
+//! [`Places`]: the places at which one key belongs in each table of a chain.
 
 use super::super::codec::Codec;
 use super::super::geometry::{Older, Place, ToPlace};
@@ -9,14 +9,14 @@ use super::super::table::Table;
 use super::chain::Level;
 use crate::hash::Digest;
 
-/// A key's place in the newest of some tables, newest first, from which those in the others follow.
+/// A key's place in the newest of some tables, newest first, from which its places in the others follow.
 pub(super) struct Places<'a> {
     levels: &'a [Level],
     newest: Place,
 }
 
 impl<'a> Places<'a> {
-    /// Of a digest, in at least one table.
+    /// The places of a digest, in at least one table.
     #[inline]
     pub(super) fn new(levels: &'a [Level], digest: Digest) -> Self {
         Places { levels, newest: levels[0].inner.place(digest) }
@@ -30,10 +30,10 @@ impl<'a> Places<'a> {
         places
     }
 
-    /// Starts loading what is read of large tables: the waits for one after the other overlap.
+    /// Starts loading the memory that is read in large tables: the waits for one after the other overlap.
     #[inline]
     pub(super) fn fetch(&self) {
-        // Newest first is largest first: behind the first near table all are near.
+        // Newest first is largest first: after the first near table all are near.
         self.each()
             .take_while(|(level, _)| level.is_far)
             .for_each(|(level, place)| level.inner.prefetch(&place));
@@ -46,27 +46,28 @@ impl<'a> Places<'a> {
         self.levels.iter().map(move |level| (level, level.older(&self.newest, newest)))
     }
 
-    /// Whether the fingerprint is in any table; never waits.
+    /// Returns whether the fingerprint is in any table; never waits.
     #[inline]
     pub(super) fn contains(&self) -> bool {
         self.each().any(|(level, place)| level.inner.contains(&place))
     }
 
-    /// How often it is there, over all tables; never waits.
+    /// Returns how often it is present, over all tables; never waits.
     pub(super) fn count(&self) -> usize {
-        // `contains` first: it takes less than `count`, and most tables do not have the key.
+        // `contains` first: it is cheaper than `count`, and most tables do not have the key.
         let in_any = self.each().filter(|(level, place)| level.inner.contains(place));
         in_any.map(|(level, place)| level.inner.count(&place)).sum()
     }
 
-    /// The same, exactly: under the locks of its segments, all of them at once. What a look-up meets in a bucket that is just
-    /// being changed may be gone when that is done, and a key must not be left out for it; nor for a copy that is moved from
-    /// one table to another while they are counted.
+    /// As `count`, but exact: under the locks of its segments, all of them at once. A fingerprint that a look-up meets in a
+    /// bucket that is just being changed may be gone when the change is complete, and a key must not be left out because of it;
+    /// nor because of a copy that is moved from one table to another during the count.
     pub(super) fn count_locked(&self) -> usize {
         self.count_locked_from(0)
     }
 
-    /// The same in the tables from one on. The newest is locked first, as by who moves fingerprints to older tables.
+    /// The same in the tables from one on. The newest is locked first, as is done by a thread that moves fingerprints to older
+    /// tables.
     fn count_locked_from(&self, index: usize) -> usize {
         let Some((level, place)) = self.each().nth(index) else { return 0 };
         let place = level.inner.place(&place);
@@ -74,21 +75,22 @@ impl<'a> Places<'a> {
         level.inner.count_in(&locked, place) + self.count_locked_from(index + 1)
     }
 
-    /// Whether a copy was removed, from the newest table that has one. Only tables in which it is seen are locked: where it is
-    /// all the time, it is seen.
+    /// Removes a copy from the newest table that has one, and returns whether there was one. Only tables in which it is seen
+    /// are locked: where it is present all the time, it is seen.
     pub(super) fn remove(&self) -> bool {
         self.each().any(|(level, place)| level.inner.contains(&place) && level.inner.remove(&place))
     }
 
-    /// Puts a copy into a free slot of the newest table, or of an older one; only if none is free, it displaces others in the
-    /// newest, as a search that finds no path takes microseconds. False: there is no room, but for what is being emptied.
+    /// Puts a copy into a free slot of the newest table, or of an older one. Only if no slot is free, it displaces others in
+    /// the newest, as a search that finds no path takes microseconds. Returns `false` if there is no room, except in a table
+    /// that is being emptied.
     pub(super) fn insert(&self) -> bool {
         let newest = &self.levels[0].inner;
         put(newest, self.newest, false) == Some(true)
             || self.older().any(|(level, place)| {
                 level.inner.has_room(&place) && put(&level.inner, &place, false) == Some(true)
             })
-            // What is being emptied has room in the others, and so should have what comes.
+            // The contents of a table that is being emptied have room in the others, and so should a new fingerprint.
             || put(newest, self.newest, true).unwrap_or_else(|| self.insert_displacing_older())
     }
 
@@ -104,8 +106,8 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Puts a fingerprint into a table, and displaces others only if told to. Whether it had room; `None`: the table is being
-/// emptied, and takes nothing.
+/// Puts a fingerprint into a table, and displaces others only if told to. Returns whether it had room; `None` if the table is
+/// being emptied, and takes nothing.
 fn put(inner: &Inner, at: impl ToPlace, displaces: bool) -> Option<bool> {
     inner.layout.run(Put { table: &inner.table, at, displaces })
 }
