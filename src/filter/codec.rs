@@ -1,4 +1,4 @@
-//! What every layout of a bucket's fingerprints can do: [`Codec`]. Pure functions, but for the loading and storing.
+//! The operations of every layout of a bucket's fingerprints: [`Codec`]. Pure functions, except for loading and storing.
 
 use core::fmt::Debug;
 
@@ -7,10 +7,10 @@ use crate::sync::step;
 
 /// How a bucket's fingerprints are laid out in bits. Fingerprint 0 is an empty slot [I7].
 pub(crate) trait Codec: Copy {
-    /// A bucket's bits, as they were loaded: what is above them means nothing.
+    /// A bucket's bits, as they were loaded: the bits above them mean nothing.
     type Bits: Copy + Debug;
 
-    /// A change of one fingerprint changes how the others are written, and a bucket is more than one word: so that
+    /// Whether a change of one fingerprint changes how the others are encoded, and a bucket is more than one word, so that
     /// readers may see it torn. See `table`.
     const TEARS: bool;
 
@@ -32,32 +32,32 @@ pub(crate) trait Codec: Copy {
     /// Whether one of two buckets has the fingerprint.
     fn either_has(self, first: Self::Bits, second: Self::Bits, fingerprint: u32) -> bool;
 
-    /// `either_has` of a pair of buckets, one of which is odd, the other even, loaded as by [`load_pair`]. Where
-    /// they tear, a bucket that is just being changed may seem to have what it has not, or not to have what it has.
+    /// `either_has` for a pair of buckets, one of which is odd, the other even, loaded as by [`load_pair`]. Where they tear, a
+    /// bucket that is just being changed may seem to have a fingerprint that it has not, or not to have one that it has.
     #[inline(always)]
     fn pair_has(self, words: impl Words, first: u32, second: u32, fingerprint: u32) -> bool {
         let (first, second) = load_pair(self, words, first, second);
         self.either_has(first, second, fingerprint)
     }
 
-    /// How many slots have the fingerprint; of 0, how many are empty.
+    /// How many slots have the fingerprint; for 0, how many are empty.
     fn count(self, bits: Self::Bits, fingerprint: u32) -> u32;
 
-    /// How many slots are occupied in a segment of so many buckets, after which its last word is 0; `None` if the bits of one
-    /// mean nothing.
+    /// How many slots are occupied in a segment of this many buckets, after which its last word is 0; `None` if the bits of one
+    /// are invalid.
     fn occupied(self, words: impl Words, buckets: u32) -> Option<u64>;
 
-    /// The fingerprint at a lane.
+    /// The fingerprint in a lane.
     fn get(self, bits: Self::Bits, lane: u32) -> u32;
 
     /// The first empty lane.
     fn free_lane(self, bits: Self::Bits) -> Option<u32>;
 
-    /// With one fingerprint more, if there is an empty slot.
+    /// The bits with one more fingerprint, if there is an empty slot.
     fn with(self, bits: Self::Bits, fingerprint: u32) -> Option<Self::Bits>;
 
-    /// One of two buckets with one fingerprint more, and whether it is the second; if one has an empty slot. This is the
-    /// first that has; layouts that can tell cheaply which is the emptier take that.
+    /// One of two buckets with one more fingerprint, and whether it is the second; if one has an empty slot. The bucket is the
+    /// first that has one; layouts that can tell cheaply which is the emptier choose that one.
     #[inline(always)]
     fn either_with(
         self,
@@ -69,10 +69,10 @@ pub(crate) trait Codec: Copy {
         with_first.or_else(|| self.with(second, fingerprint).map(|bits| (true, bits)))
     }
 
-    /// With one copy of the fingerprint less, if there is one.
+    /// The bits with one copy of the fingerprint fewer, if there is one.
     fn without(self, bits: Self::Bits, fingerprint: u32) -> Option<Self::Bits>;
 
-    /// Whether loaded bits mean something: foreign ones may not.
+    /// Whether loaded bits are valid: foreign ones may not be.
     fn is_valid(self, _: Self::Bits) -> bool {
         true
     }

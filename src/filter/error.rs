@@ -17,9 +17,8 @@ pub enum FilterError {
         /// The requested rate.
         requested: f64,
     },
-    /// Capacity and rate are in their ranges, but no layout gives that rate: none of the requested width or buckets; or, if
-    /// neither was requested, not even one with fingerprints of 32 bits. Or a growing filter guarantees no rate at all with
-    /// that width.
+    /// Capacity and rate are in their ranges, but no layout of the requested width or buckets gives that rate. If neither was
+    /// requested, or if a growing filter guarantees no rate at all with that width, not even fingerprints of 32 bits give it.
     RateTooLow {
         /// The requested rate.
         requested: f64,

@@ -1,7 +1,7 @@
-//! The bytes of a filter, version 2, as `docs/filter-format.md` has them; `plan` says which tables make a chain.
+//! The bytes of a filter, version 2, as `docs/filter-format.md` describes them; `plan` says which tables make a chain.
 //!
-//! A segment is written under its lock, one after the other. So a filter can be dumped while it is written to: each key
-//! that nobody touches meanwhile is in the dump if and only if it is in the filter.
+//! Segments are written under their locks, one after the other. So a filter can be dumped while it is written to: each key that
+//! nobody touches meanwhile is in the dump if and only if it is in the filter.
 
 use core::hash::BuildHasher;
 
@@ -17,27 +17,27 @@ use super::table::Table;
 use super::words::{Bytes, Words};
 
 const MAGIC: [u8; 8] = *b"koelcf\r\n";
-/// Of a growing filter.
+/// The magic number of a growing filter.
 const CHAIN_MAGIC: [u8; 8] = *b"koelsf\r\n";
-/// Most tables of a growing filter: fingerprints have 32 bits at the most.
+/// The largest number of tables of a growing filter: fingerprints have at most 32 bits.
 const MAX_TABLES: u32 = 32;
 /// Bytes of a header.
 pub(crate) const HEADER_LEN: usize = 64;
-/// Bytes of a segment beside its words.
+/// The number of bytes of a segment in addition to its words.
 const FRAME: usize = 16;
 
-/// What a header says.
+/// The content of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) shape: Shape,
     hash_id: u32,
     seed: u64,
     hash_check: u64,
-    /// Of the header's bytes.
+    /// The checksum of the header's bytes.
     checksum: u64,
 }
 
-/// The hash of some bytes, by which a hash function is known again.
+/// The hash of some bytes, by which a hash function is recognized.
 fn hash_check<S: BuildHasher>(hasher: &S) -> u64 {
     hash_bytes(hasher, b"koel")
 }
@@ -48,8 +48,8 @@ fn from_seed<S: FilterHasher>(seed: u64, check: u64) -> Result<S, BytesError> {
     if hash_check(&hasher) == check { Ok(hasher) } else { Err(BytesError::Hasher) }
 }
 
-/// Whether two hash functions are one: by seed, and by the hash of some bytes, as one may have keys that its seed does not
-/// tell.
+/// Whether two hash functions are the same: by seed, and by the hash of some bytes, as a function may have keys that its seed
+/// does not reveal.
 pub(crate) fn are_same<S: FilterHasher>(one: &S, other: &S) -> bool {
     (one.seed(), hash_check(one)) == (other.seed(), hash_check(other))
 }
@@ -62,7 +62,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(*bytes[at..].first_chunk().expect("within a header or a segment"))
 }
 
-/// Checks that there are so many bytes.
+/// Checks that there are this many bytes.
 pub(super) fn check_len(bytes: &[u8], expected: u64) -> Result<(), BytesError> {
     let found = bytes.len() as u64;
     if found == expected { Ok(()) } else { Err(BytesError::Length { expected, found }) }
@@ -94,7 +94,7 @@ fn parse_frame(bytes: &[u8], scalable: bool) -> Result<&[u8; HEADER_LEN], BytesE
     Ok(bytes)
 }
 
-/// What the header of a growing filter says.
+/// The content of a growing filter's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChainHeader {
     /// How many tables follow.
@@ -104,7 +104,7 @@ pub(crate) struct ChainHeader {
 }
 
 impl ChainHeader {
-    /// Whether these are the bytes of a growing filter, to judge by their beginning.
+    /// Whether these are the bytes of a growing filter, judging by their beginning.
     pub(crate) fn is_at(bytes: &[u8]) -> bool {
         bytes.starts_with(&CHAIN_MAGIC)
     }
@@ -121,7 +121,7 @@ impl ChainHeader {
         bytes
     }
 
-    /// Reads one.
+    /// Reads a header.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, BytesError> {
         let bytes = parse_frame(bytes, true)?;
         let max_duplicates = usize::try_from(u64_at(bytes, 16)).unwrap_or(usize::MAX);
@@ -155,7 +155,7 @@ impl Header {
         bytes
     }
 
-    /// Reads a header. Everything it says is in its range.
+    /// Reads a header. Every value in it is in its range.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, BytesError> {
         let bytes = parse_frame(bytes, false)?;
         let format = Format {
@@ -198,7 +198,7 @@ impl Header {
         from_seed(self.seed, self.hash_check)
     }
 
-    /// Whether two filters have one hash function, seed included.
+    /// Whether two filters have the same hash function, including its seed.
     pub(crate) fn has_hasher_of(&self, other: &Self) -> bool {
         (self.hash_id, self.seed, self.hash_check) == (other.hash_id, other.seed, other.hash_check)
     }
@@ -222,7 +222,7 @@ impl Header {
         XxHash3_64::oneshot_with_seed(self.checksum.wrapping_add(u64::from(segment)), bytes)
     }
 
-    /// A segment's bytes but for their checksum: to be [sealed](Self::seal) when its lock is free again.
+    /// A segment's bytes without their checksum: to be [sealed](Self::seal) when its lock is free again.
     pub(crate) fn segment_bytes(&self, len: usize, words: impl Iterator<Item = u64>) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.segment_len());
         bytes.extend_from_slice(&(len as u64).to_le_bytes());
@@ -261,7 +261,7 @@ impl Header {
 pub(crate) struct SegmentBytes<'a> {
     /// Fingerprints.
     pub(crate) len: usize,
-    /// With the checksum after them.
+    /// Followed by the checksum.
     pub(crate) words: Bytes<'a>,
 }
 
@@ -272,7 +272,7 @@ impl<'a> SegmentBytes<'a> {
         SegmentBytes { len: u64_at(bytes, 0) as usize, words: Self::words_at(bytes, 0) }
     }
 
-    /// The words of the segment that begins there, and whatever comes after them.
+    /// The words of the segment that begins there, and any bytes that come after them.
     #[inline(always)]
     pub(crate) fn words_at(bytes: &'a [u8], begin: usize) -> Bytes<'a> {
         Bytes(&bytes[begin + 8..])
@@ -284,7 +284,7 @@ impl<'a> SegmentBytes<'a> {
     }
 }
 
-/// Counts the occupied slots of a segment; `None` if a bucket's bits mean nothing, or there is something beyond the last.
+/// Counts the occupied slots of a segment; `None` if a bucket's bits are invalid, or there is something beyond the last.
 struct Occupied<'a> {
     words: Bytes<'a>,
     buckets: u32,

@@ -1,27 +1,26 @@
-//! Where a key belongs: segment, bucket, fingerprint, alternate bucket. Pure functions.
+//! The place of a key: segment, bucket, fingerprint, alternate bucket. Pure functions.
 //!
 //! ```text
 //! digest                    / 2^64 * segments = segment, rest unused
 //! digest, bytes reversed    / 2^64 * buckets  = bucket, rest / 2^64 * 2^bits = fingerprint
 //! ```
 //!
-//! A digest is a fraction, and so are its bytes in the reverse order: what selects the segment comes last there, where it has
-//! no weight. Of a fraction by a number of buckets, the integer is a bucket and the rest is a fraction again, from which the
-//! fingerprint is taken: whatever the number of buckets, fingerprints are as evenly spread within one bucket as they are
-//! among all. Cut out of the digest side by side, 16 bits for the bucket and
-//! 32 for the fingerprint, they are independent only if there are 2^16 buckets: 6% more false positives with two thirds
-//! as many (measured).
+//! A digest is a fraction, and so are its bytes in reverse order: the part that selects the segment comes last there, where it
+//! has no weight. When a fraction is multiplied by a number of buckets, the integer part is a bucket and the rest is a fraction
+//! again, from which the fingerprint is taken: whatever the number of buckets, fingerprints are as evenly spread within one
+//! bucket as they are among all. If 16 bits for the bucket and 32 for the fingerprint were cut out of the digest side by side,
+//! they would be independent only with 2^16 buckets: 6% more false positives with two thirds as many (measured).
 //!
-//! Neither bucket nor fingerprint depends on the segments, and all are taken from the top, so that geometries nest: of two
-//! tables with equally many buckets in a segment, one of which has `2^k` times the segments and wider fingerprints, the
-//! bucket is the same, and the segment and fingerprint in the smaller follow from those in the larger. A growing filter
-//! moves fingerprints from table to table by it, and computes a key's place once for all ([`Older`]).
+//! Neither bucket nor fingerprint depends on the segments, and all are taken from the top, so that geometries nest: if two
+//! tables have the same number of buckets in a segment, and one has `2^k` times the segments and wider fingerprints, the bucket
+//! is the same in both, and the segment and fingerprint in the smaller table follow from those in the larger. In this way a
+//! growing filter moves fingerprints from table to table, and computes a key's place once for all tables ([`Older`]).
 
 use crate::hash::{Digest, mirror, scale};
 
-/// Most segments.
+/// The largest number of segments.
 pub(crate) const MAX_SEGMENTS: u32 = 1 << 16;
-/// Most buckets in a segment.
+/// The largest number of buckets in a segment.
 pub(crate) const MAX_BUCKETS: u32 = 1 << 16;
 
 /// How the slots of a table are arranged.
@@ -35,8 +34,8 @@ pub(crate) struct Geometry {
     pub(crate) fingerprint_bits: u32,
     /// Upper bits of a fingerprint that select the alternate: all, unless the table is one of a growing filter.
     pub(crate) alternate_bits: u32,
-    /// 2^`fingerprint_bits`, 2^`alternate_bits`: multiplying is cheaper than shifting by a number of bits that the
-    /// compiler does not know.
+    /// 2^`fingerprint_bits`, 2^`alternate_bits`: multiplication is cheaper than a shift by a number of bits that the compiler
+    /// does not know.
     values: u64,
     upper_values: u64,
 }
@@ -54,10 +53,10 @@ pub(crate) struct Place {
     pub(crate) fingerprint: u32,
 }
 
-/// What has a place in a table: a place, or a digest, of which it is computed in the code of one layout, so that the compiler
-/// may know the bits.
+/// A value that has a place in a table: a place, or a digest, from which it is computed in the code of one layout, so that the
+/// compiler may know the bits.
 pub(crate) trait ToPlace: Copy {
-    /// The place, in tables of this geometry, whose fingerprints have so many bits, if the compiler knows.
+    /// The place, in tables of this geometry, whose fingerprints have this many bits, if the compiler knows.
     fn place(self, geometry: &Geometry, bits: Option<u32>) -> Place;
 }
 
@@ -97,13 +96,13 @@ impl ToPlace for WholeDigest {
 /// are `doublings` bits shorter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Older<'a> {
-    /// In a table that is `2^doublings` times as large.
+    /// The place in a table that is `2^doublings` times as large.
     pub(super) newer: &'a Place,
     pub(super) doublings: u32,
 }
 
-/// By reference: a place that is written field by field and then copied as a whole has to be waited for (a miss in five tables
-/// took 58 ns instead of 35).
+/// By reference: otherwise a place is written field by field and then copied as a whole, and the copy has to wait for it (a
+/// miss in five tables took 58 ns instead of 35).
 impl ToPlace for &Older<'_> {
     #[inline(always)]
     fn place(self, geometry: &Geometry, _: Option<u32>) -> Place {
@@ -114,7 +113,7 @@ impl ToPlace for &Older<'_> {
     }
 }
 
-/// A fingerprint without its lowest `bits`, 0 being made 1.
+/// A fingerprint without its lowest `bits`, where 0 becomes 1.
 #[inline(always)]
 fn shorter(fingerprint: u32, bits: u32) -> u32 {
     not_zero(fingerprint >> bits)
@@ -127,20 +126,21 @@ fn split(digest: Digest, buckets: u32) -> (u32, u32) {
     ((product >> 64) as u32, (product >> 32) as u32)
 }
 
-/// The upper bits of a 32-bit fraction; `values` is 2 to the number of them.
+/// The upper bits of a 32-bit fraction; `values` is 2 to the power of their number.
 #[inline(always)]
 fn upper_part(fraction: u32, values: u64) -> u32 {
     ((u64::from(fraction) * values) >> 32) as u32
 }
 
-/// 1 for 0. An addition: the compiler may make a branch of a maximum.
+/// Returns 1 for 0. By an addition, because the compiler may turn a maximum into a branch.
 #[inline(always)]
 fn not_zero(number: u32) -> u32 {
     number + u32::from(number == 0)
 }
 
 impl Place {
-    /// What selects the stripe of the pair: the same for both of its buckets, and for most pairs of one bucket different.
+    /// The number that selects the stripe of the pair: the same for both of its buckets, and different for most pairs of one
+    /// bucket.
     #[inline(always)]
     pub(crate) fn pair(&self) -> u32 {
         pair(self.first, self.second)
@@ -154,7 +154,7 @@ pub(crate) fn pair(one: u32, other: u32) -> u32 {
 }
 
 impl Geometry {
-    /// So many segments of so many buckets.
+    /// This many segments of this many buckets.
     pub(crate) fn new(segments: u32, buckets: u32, fingerprint_bits: u32, alternate_bits: u32) -> Self {
         assert!((1..=MAX_SEGMENTS).contains(&segments));
         assert!((2..=MAX_BUCKETS).contains(&buckets) && buckets % 2 == 0);
@@ -169,7 +169,7 @@ impl Geometry {
         }
     }
 
-    /// Whether alternates are selected by whole fingerprints: in all tables but those of growing filters.
+    /// Whether alternates are selected by whole fingerprints: in all tables except those of growing filters.
     pub(crate) fn is_whole(&self) -> bool {
         self.alternate_bits == self.fingerprint_bits
     }
@@ -186,8 +186,8 @@ impl Geometry {
         self.place_by(digest, self.upper_values)
     }
 
-    /// The place of a digest in a table whose alternates are selected by whole fingerprints: a few instructions less, and
-    /// fewer yet if the compiler knows a fingerprint's `bits`.
+    /// The place of a digest in a table whose alternates are selected by whole fingerprints: a few instructions fewer, and
+    /// still fewer if the compiler knows a fingerprint's `bits`.
     #[inline(always)]
     fn whole_place(&self, digest: Digest, bits: Option<u32>) -> Place {
         debug_assert!(self.is_whole() && bits.is_none_or(|bits| bits == self.fingerprint_bits));
@@ -197,7 +197,8 @@ impl Geometry {
         Place { segment: self.segment(digest), first, second: self.mirrored(first, fingerprint), fingerprint }
     }
 
-    /// The place of a digest; `upper_values` is 2 to the number of its fingerprint's upper bits that select the alternate.
+    /// The place of a digest; `upper_values` is 2 to the power of the number of its fingerprint's upper bits that select the
+    /// alternate.
     #[inline(always)]
     fn place_by(&self, digest: Digest, upper_values: u64) -> Place {
         let (first, fraction) = split(digest, self.buckets);
@@ -215,15 +216,15 @@ impl Geometry {
         self.mirrored(bucket, shorter(fingerprint, self.fingerprint_bits - self.alternate_bits))
     }
 
-    /// The two buckets make an odd sum, of an even number of buckets: they are never the same.
+    /// The two buckets have an odd sum, modulo an even number of buckets: they are never the same.
     #[inline(always)]
     fn mirrored(&self, bucket: u32, upper: u32) -> u32 {
-        // By 2^64 over the golden ratio (Knuth's multiplicative constant), and both halves of the product: the upper one alone
-        // is nearly in arithmetic progression, paths come back to where they began, and tables of 8-bit fingerprints fill
-        // to 95%, of 6-bit ones to 92%, instead of 97%.
+        // Multiplied by 2^64 over the golden ratio (Knuth's multiplicative constant), with both halves of the product: the
+        // upper half alone is nearly in arithmetic progression, paths come back to where they began, and tables of 8-bit
+        // fingerprints fill to 95%, of 6-bit ones to 92%, instead of 97%.
         let product = u64::from(upper).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mixed = (product >> 32) as u32 ^ product as u32;
-        // Of an even number of buckets: the odd number is below it, too.
+        // The number of buckets is even: the odd number is below it, too.
         let sum = scale(mixed, self.buckets) | 1;
         mirror(bucket, sum, self.buckets)
     }
@@ -284,7 +285,7 @@ mod tests {
         }
     }
 
-    /// Also where there are nearly 2^16 segments: what selects them has no weight in what selects buckets.
+    /// Even with nearly 2^16 segments: the part that selects them has no weight in the part that selects buckets.
     #[test]
     fn digests_of_one_segment_fill_its_buckets_evenly() {
         const KEYS: u64 = 256_000;
@@ -301,7 +302,7 @@ mod tests {
                         fingerprints[place.fingerprint as usize] += 1;
                     }
                 }
-                // 0 is made 1.
+                // 0 becomes 1.
                 let even = |seen: &[u64]| seen.iter().all(|n| (800..1200).contains(n));
                 assert!(even(&buckets), "{segments}, {segment}: {buckets:?}");
                 assert!(even(&fingerprints[2..]), "{segments}, {segment}: {fingerprints:?}");

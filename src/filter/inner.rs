@@ -1,4 +1,4 @@
-//! What a filter is without its hash function: a table and its layout, for digests.
+//! A filter without its hash function: a table and its layout, for digests.
 
 use core::marker::PhantomData;
 
@@ -15,11 +15,11 @@ use crate::engine::BATCH;
 use crate::full::Full;
 use crate::hash::Digest;
 
-/// Bytes of a table from which on it is filled segment by segment: smaller ones are in the caches as a whole, and would be
-/// filled up to a tenth more slowly.
+/// The size in bytes of a table from which on it is filled segment by segment: smaller tables fit in the caches as a whole, and
+/// would be filled up to a tenth more slowly.
 const PARTED_BYTES: usize = 8 << 20;
 
-/// How often `contains` accepts random hashes, of `probes`: 0 to 1.
+/// The fraction of `probes` random hashes that `contains` accepts: 0 to 1.
 pub(crate) fn measured_rate(probes: usize, contains: impl Fn(u64) -> bool) -> f64 {
     // A sequence without repetition, mixed by SplitMix64's finalizer.
     let probe = |i: usize| {
@@ -41,14 +41,14 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    /// An empty one; large ones ask for huge pages unless told otherwise.
+    /// Makes an empty one; large ones ask for huge pages unless told otherwise.
     pub(crate) fn new(shape: Shape, huge_pages: Option<bool>) -> Result<Self, FilterError> {
         let table = Table::allocate(shape.geometry, shape.format.bucket_bits(), huge_pages)
             .ok_or(FilterError::OutOfMemory { bytes: Inner::bytes(&shape) })?;
         Ok(Inner { table, layout: Layout::new(shape.format), capacity: shape.capacity })
     }
 
-    /// A copy: each segment as it is when the copy comes to it.
+    /// Makes a copy: each segment as it is when the copy reaches it.
     pub(crate) fn copy(&self) -> Result<Self, FilterError> {
         let copy = Inner::new(self.shape(), None)?;
         for segment in self.table.segments() {
@@ -58,7 +58,7 @@ impl Inner {
         Ok(copy)
     }
 
-    /// Bytes of one of this shape from the allocator.
+    /// The number of bytes from the allocator for one of this shape.
     pub(crate) fn bytes(shape: &Shape) -> usize {
         Table::bytes(shape.geometry, shape.format.bucket_bits())
     }
@@ -83,25 +83,25 @@ impl Inner {
         at.place(self.table.geometry(), None)
     }
 
-    /// Whether a fingerprint is there; never waits.
+    /// Returns whether a fingerprint is present; never waits.
     #[inline(always)]
     pub(crate) fn contains(&self, at: impl ToPlace) -> bool {
         self.layout.run(Contains { table: &self.table, at })
     }
 
-    /// Whether a fingerprint had room where it belongs.
+    /// Inserts a fingerprint where it belongs, and returns whether it had room.
     #[inline]
     pub(crate) fn insert(&self, at: impl ToPlace) -> bool {
         self.layout.run(Insert { table: &self.table, at })
     }
 
-    /// Whether a fingerprint was inserted that was not there; an error, if it had no room.
+    /// Inserts a fingerprint if it is not present, and returns whether it was inserted; an error, if it had no room.
     #[inline]
     pub(crate) fn insert_unique(&self, at: impl ToPlace) -> Result<bool, Full> {
         self.layout.run(InsertUnique { table: &self.table, at })
     }
 
-    /// Whether one copy of a fingerprint was removed from where it belongs.
+    /// Removes one copy of a fingerprint from where it belongs, and returns whether there was one.
     #[inline]
     pub(crate) fn remove(&self, at: impl ToPlace) -> bool {
         self.layout.run(Remove { table: &self.table, at })
@@ -111,7 +111,7 @@ impl Inner {
         self.layout.run(Count { table: &self.table, at }) as usize
     }
 
-    /// Whether there seems to be a free slot: asked without a lock, so that an insertion may still find none.
+    /// Returns whether there seems to be a free slot: without a lock, so that an insertion may still find none.
     pub(crate) fn has_room(&self, at: impl ToPlace) -> bool {
         self.layout.run(HasRoom { table: &self.table, at })
     }
@@ -121,7 +121,7 @@ impl Inner {
         Locked::lock(&self.table, place.segment)
     }
 
-    /// `count`, in a segment that is locked: no bucket is just being changed.
+    /// `count`, in a locked segment: no bucket is just being changed.
     pub(crate) fn count_in(&self, locked: &Locked<'_>, place: Place) -> usize {
         self.layout.run(CountIn { locked, place }) as usize
     }
@@ -130,7 +130,7 @@ impl Inner {
         self.layout.run(Clear(&self.table));
     }
 
-    /// Starts loading what a look-up of a place reads.
+    /// Starts loading the memory that a look-up of a place reads.
     #[inline(always)]
     pub(crate) fn prefetch(&self, at: impl ToPlace) {
         self.table.prefetch(self.layout.format.bucket_bits(), self.place(at));
@@ -141,8 +141,8 @@ impl Inner {
         shape.geometry.segments > 1 && Inner::bytes(shape) >= PARTED_BYTES
     }
 
-    /// Fills a table that nobody else uses, and orders the digests as that is fastest; with what had no room, or is left
-    /// untried ([`put_all`]). An error if there is no memory for a list of its locks.
+    /// Fills a table that nobody else uses, with the digests in the order that is fastest; returns those that had no room, or
+    /// were left untried ([`put_all`]). An error if there is no memory for a list of its locks.
     pub(crate) fn fill<S: ToPlace + From<Digest>>(
         &self,
         digests: &mut Parted,
@@ -168,7 +168,7 @@ impl Inner {
         Ok(left)
     }
 
-    /// Fills a table that nobody else uses with digests in any order; as [`Inner::fill`].
+    /// Fills a table that nobody else uses with digests in any order; otherwise as [`Inner::fill`].
     pub(crate) fn fill_in_order<S: ToPlace + From<Digest>>(
         &self,
         digests: &[Digest],
@@ -179,7 +179,8 @@ impl Inner {
         self.layout.run(Fill { table: &self.table, digests, form: PhantomData::<S> })
     }
 
-    /// Fills one segment with those digests of it that are by segment; with what had no room, or is left untried.
+    /// Fills one segment with those of its digests that are ordered by segment; returns those that had no room, or were left
+    /// untried.
     pub(crate) fn fill_segment<S: ToPlace + From<Digest>>(
         &self,
         segment: u32,
@@ -210,7 +211,7 @@ impl<S: ToPlace + From<Digest>> Task for FillSegment<'_, S> {
     }
 }
 
-/// The places of up to `BATCH` digests, whose buckets are asked for.
+/// The places of up to `BATCH` digests, whose buckets are prefetched.
 #[inline(always)]
 pub(super) fn places<C: Codec, S: ToPlace + From<Digest>>(
     table: &Table,
@@ -225,8 +226,9 @@ pub(super) fn places<C: Codec, S: ToPlace + From<Digest>>(
     places
 }
 
-/// Gives the places of all to `put`, in order; with those that it has no room for. Buckets are asked for `BATCH` keys at a
-/// time. When one in a thousand had no room it tries no more: a search in vain takes as long as hundreds that find a free slot.
+/// Gives the places of all to `put`, in order; returns those for which it has no room. Buckets are prefetched for `BATCH` keys
+/// at a time. When one in a thousand had no room it tries no more: a search in vain takes as long as hundreds that find a free
+/// slot.
 #[inline(always)]
 fn put_all<C: Codec, S: ToPlace + From<Digest>>(
     table: &Table,
@@ -385,7 +387,7 @@ mod tests {
     use super::*;
     use crate::filter::CuckooFilter;
 
-    /// Gives all digests to a table that has room for none; how many of them it was asked for.
+    /// Gives all digests to a table that has room for none; returns how many of them it was asked for.
     struct Tries<'a>(&'a Table, &'a [Digest]);
 
     impl Task for Tries<'_> {
@@ -402,7 +404,7 @@ mod tests {
         }
     }
 
-    /// Keys that repeat would be searched for in vain, one by one: a growing filter's took forty times as long for it.
+    /// Repeated keys would be searched for in vain, one by one: a growing filter took forty times as long in that case.
     #[test]
     fn not_all_keys_are_tried_where_one_in_a_thousand_has_no_room() {
         let filter = CuckooFilter::builder().capacity(1000).build().expect("a filter");

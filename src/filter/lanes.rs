@@ -5,7 +5,7 @@ use super::num::Num;
 use super::words::{Shared, Words};
 use crate::sync::step;
 
-/// How wide and how many the lanes are: known to the compiler ([`Static`]) or not ([`Dynamic`]).
+/// The width and number of the lanes: known to the compiler ([`Static`]) or not ([`Dynamic`]).
 pub(crate) trait Widths<N: Num>: Copy {
     /// Bits of a lane, if the compiler knows them.
     const KNOWN: Option<u32>;
@@ -85,7 +85,7 @@ pub(crate) struct Dynamic<N> {
 }
 
 impl<N: Num> Dynamic<N> {
-    /// So many lanes of so many bits; together they fit `N`.
+    /// This many lanes of this many bits; together they fit `N`.
     pub(crate) fn new(bits: u32, lanes: u32) -> Self {
         assert!(bits >= 1 && bits * lanes <= N::WIDTH);
         let ones = (0..lanes).fold(N::ZERO, |ones, lane| ones | N::of(1) << (lane * bits));
@@ -135,7 +135,7 @@ impl<W: Widths<N>, N: Num> Lanes<W, N> {
         mask.zeros_below() + 1 - self.widths.lane_bits()
     }
 
-    /// At any bit: for a part of a larger bucket.
+    /// Loads at any bit: for a part of a larger bucket.
     #[inline(always)]
     fn load_at(self, words: impl Words, bit: u64) -> N {
         if N::WIDTH == 64 && self.bucket_bits().is_power_of_two() {
@@ -146,8 +146,8 @@ impl<W: Widths<N>, N: Num> Lanes<W, N> {
     }
 }
 
-/// How many lanes are marked in so many buckets; `marked` gives the highest bits of those that are. Lanes are added up side by
-/// side, until one could overflow: ones are counted by fifteen instructions where the processor has none for it.
+/// Counts the marked lanes in this many buckets; `marked` gives the highest bits of those that are. Lanes are added up side by
+/// side, until one could overflow, because counting ones takes fifteen instructions where the processor has none for it.
 #[inline(always)]
 pub(crate) fn count_marked<W: Widths<N>, N: Num>(
     widths: W,
@@ -208,8 +208,8 @@ impl<W: Widths<N>, N: Num> Codec for Lanes<W, N> {
     fn either_has(self, first: N, second: N, fingerprint: u32) -> bool {
         let (ones, pattern) = (self.widths.ones(), self.widths.spread(fingerprint));
         let (first, second) = (first ^ pattern, second ^ pattern);
-        // Some lane is 0 if and only if some lane's highest bit comes out as 1 (the lowest such lane is exact). What
-        // is above the lanes borrows from nothing below.
+        // Some lane is 0 if and only if some lane's highest bit comes out as 1 (the lowest such lane is exact). Bits above the
+        // lanes borrow from nothing below.
         (first.minus(ones) & !first | second.minus(ones) & !second) & self.widths.tops() != N::ZERO
     }
 
@@ -265,7 +265,7 @@ impl<W: Widths<N>, N: Num> Codec for Lanes<W, N> {
 
     #[inline(always)]
     fn either_with(self, first: N, second: N, fingerprint: u32) -> Option<(bool, N)> {
-        // Lanes are filled from the first on: the bucket with the lower hole is the emptier; after removals, probably. Less
+        // Lanes are filled from the first on: the bucket with the lower hole is the emptier one; after removals, probably. Less
         // one, so that a full bucket, which has no hole, compares as the highest.
         let below_hole = |bits| {
             let empty = self.widths.equal(bits, 0);
@@ -273,7 +273,7 @@ impl<W: Widths<N>, N: Num> Codec for Lanes<W, N> {
         };
         let (first_below, second_below) = (below_hole(first), below_hole(second));
         let is_second = second_below < first_below;
-        // Without a branch, which would be taken at random.
+        // Without a branch, because it would be taken at random.
         let take_second = N::ZERO.minus(N::of(u32::from(is_second)));
         let blend = |one: N, other: N| one ^ (one ^ other) & take_second;
         let unit = blend(first_below, second_below).plus(N::of(1)) >> (self.widths.lane_bits() - 1);

@@ -1,20 +1,20 @@
 //! Which layout a filter has, and the one place where it is chosen at run time: [`Layout::run`].
 //!
-//! A [`Task`] is written once, over any [`Codec`]; `run` compiles it for every class of layouts and jumps to the right
-//! one. Eight layouts that are asked for most, or fit a word, have classes of their own, in which the compiler knows all
-//! widths. The four of them that are not semi-sorted are inlined; the others are called, so that a look-up saves no
-//! registers for code that it does not run.
+//! A [`Task`] is written once, over any [`Codec`]; `run` compiles it for every class of layouts and jumps to the right one. The
+//! eight layouts that are requested most, or fit a word, have classes of their own, in which the compiler knows all widths. The
+//! four of them that are not semi-sorted are inlined; the others are called, so that a look-up saves no registers for code that
+//! it does not run.
 
 use super::codec::Codec;
 use super::lanes::{Dynamic, Halves, Lanes, Static};
 use super::semi_sorted::{LOW_BITS, SemiSorted};
 
-/// Something to be done, in whatever layout.
+/// An operation that works in any layout.
 pub(crate) trait Task {
     /// Its result.
     type Output;
 
-    /// Does it.
+    /// Runs the operation.
     fn run<C: Codec>(self, codec: C) -> Self::Output;
 }
 
@@ -25,7 +25,7 @@ pub(crate) const SEMI_SORTED_BITS: core::ops::RangeInclusive<u32> = 5..=32;
 /// Sizes of buckets.
 pub(crate) const BUCKET_SLOTS: [u32; 4] = [1, 2, 4, 8];
 
-/// How a bucket is written.
+/// How a bucket is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Format {
     /// Bits of a fingerprint.
@@ -51,7 +51,7 @@ impl Format {
     }
 }
 
-/// A format, with what reading and writing it takes.
+/// A format, with the values that reading and writing it require.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     pub(crate) format: Format,
@@ -99,7 +99,7 @@ impl Layout {
         Layout { format, class }
     }
 
-    /// Does something in this layout.
+    /// Runs an operation in this layout.
     #[inline(always)]
     pub(crate) fn run<T: Task>(&self, task: T) -> T::Output {
         match self.class {
@@ -120,7 +120,8 @@ impl Layout {
     }
 }
 
-/// [`Task::run`], in a function of its own: see above. The codec as a value: it would be copied to the stack for a reference.
+/// [`Task::run`], in a function of its own: see above. The codec is passed by value: a reference would force a copy of it to
+/// the stack.
 #[inline(never)]
 fn outlined<T: Task, C: Codec>(task: T, codec: C) -> T::Output {
     task.run(codec)
@@ -158,7 +159,7 @@ pub(crate) mod tests {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 ((state >> 33) % u64::from(below)) as u32
             };
-            // Some, that are met often: with and without low nibbles, narrow and as wide as may be.
+            // Some fingerprints that are met often: with and without low nibbles, narrow and as wide as possible.
             let mask = u32::MAX >> (32 - self.0);
             let pool = [
                 1,
@@ -201,7 +202,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// All buckets have what they should have; of this fingerprint, as many copies.
+    /// Checks that all buckets have what they should have; of this fingerprint, as many copies.
     fn check<C: Codec>(codec: C, words: Shared, oracle: &[Vec<u32>], fingerprint: u32) {
         for (bucket, mine) in (0..).zip(oracle) {
             let bits = codec.load(words, bucket);
@@ -237,7 +238,7 @@ pub(crate) mod tests {
             const BUCKETS: u32 = 66;
             let len = (BUCKETS * codec.bucket_bits()).div_ceil(64) as usize;
             let memory: Vec<AtomicU64> = (0..len + SPARE_WORDS).map(|_| AtomicU64::new(0)).collect();
-            // SAFETY: so many words, which outlive it.
+            // SAFETY: this many words, which outlive it.
             let words = unsafe { Shared::new(memory.as_ptr(), memory.len()) };
             let fingerprint =
                 |at: u32| ((at + 1).wrapping_mul(0x9E37_79B9) >> (32 - self.0)).max(1 << (self.0 - 1));
@@ -246,7 +247,7 @@ pub(crate) mod tests {
                 codec.store(words, at / codec.slots(), codec.with(bits, fingerprint(at)).unwrap());
             }
             let mut bytes: Vec<u8> = (0..len).flat_map(|index| words.word(index).to_le_bytes()).collect();
-            // What is after the last word is not a bucket's.
+            // The bits after the last word belong to no bucket.
             bytes.extend([0xA5; 8]);
             for bucket in 0..BUCKETS {
                 let (bits, alike) = (codec.load(words, bucket), codec.load(Bytes(&bytes), bucket));
@@ -261,7 +262,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Counts in bytes that mean something or not, and are empty or not.
+    /// Counts in bytes that are valid or not, and are empty or not.
     struct Occupied;
 
     impl Task for Occupied {
@@ -320,7 +321,7 @@ pub(crate) mod tests {
             let slots = codec.slots();
             let mut buckets = [codec.load(Bytes(&[]), 0); 2];
             let mut taken = [0; 2];
-            // Of different nibbles, and as wide as may be.
+            // Of different nibbles, and as wide as possible.
             let fingerprint = |i: u32| (1 + i % 3) | (i << 4 & (u32::MAX >> (32 - self.bits)) & !15);
             for i in 0..2 * slots {
                 let Some((is_second, more)) = codec.either_with(buckets[0], buckets[1], fingerprint(i))
@@ -340,7 +341,7 @@ pub(crate) mod tests {
                 }
             }
             assert!(codec.either_with(buckets[0], buckets[1], 1).is_none());
-            // One slot empty again, in either.
+            // One slot is empty again, in either bucket.
             for emptied in [0, 1] {
                 let mut buckets = buckets;
                 let held = codec.get(buckets[emptied], 0);

@@ -1,4 +1,4 @@
-//! Writing to a segment: every method needs a [`Locked`], which is the proof of [I5].
+//! Writing to a segment: every method requires a [`Locked`], which is the proof of [I5].
 
 use super::codec::Codec;
 use super::geometry::{Place, pair};
@@ -6,7 +6,7 @@ use super::table::{Segment, State, Table};
 use crate::engine::{Hop, Moving, Path, QUEUE, Tags, publish_departures, search};
 use crate::sync::{MutexGuard, Ordering, step};
 
-/// Paths are shorter than this in wide buckets, as in the maps: five displacements at the most.
+/// In wide buckets paths are shorter than this, as in the maps: at most five displacements.
 const WIDE_PATH: usize = 6;
 /// Buckets of one or two slots need longer ones: their searches hardly branch.
 const NARROW_PATH: usize = 250;
@@ -55,26 +55,26 @@ impl<'a> Locked<'a> {
         Locked { segment, state: segment.write().state.lock() }
     }
 
-    /// `lock`, for writing to a place, whose buckets are asked for first, so that the waits for them and for the lock overlap:
-    /// a load after a locked instruction begins when that has ended.
+    /// `lock`, for writing to a place, whose buckets are prefetched first, so that the waits for them and for the lock overlap:
+    /// a load after a locked instruction begins only when that has ended.
     #[inline]
     pub(crate) fn fetch_and_lock<C: Codec>(table: &'a Table, codec: C, place: Place) -> Self {
         table.prefetch(codec.bucket_bits(), place);
         Self::lock(table, place.segment)
     }
 
-    /// The segment that is locked.
+    /// The locked segment.
     #[inline]
     pub(crate) fn segment(&self) -> Segment<'a> {
         self.segment
     }
 
-    /// What the lock guards beside the table.
+    /// The state that the lock guards in addition to the table.
     pub(crate) fn state(&mut self) -> &mut State {
         &mut self.state
     }
 
-    /// Fingerprints in the segment.
+    /// The number of fingerprints in the segment.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.segment.write().len.load(Ordering::Relaxed)
@@ -104,15 +104,15 @@ impl<'a> Locked<'a> {
         count(place.first) + count(place.second)
     }
 
-    /// Puts a fingerprint into one of its buckets, displacing others if it must [W3]..[W6]. False: there is no path,
-    /// and nothing has changed.
+    /// Puts a fingerprint into one of its buckets, displacing others if it must [W3]..[W6]. Returns `false` if there is no
+    /// path; then nothing has changed.
     #[inline]
     pub(crate) fn insert<C: Codec>(&mut self, codec: C, place: Place) -> bool {
         self.insert_directly(codec, place) || self.insert_displacing(codec, place)
     }
 
-    /// `insert` that prefers the emptier bucket, where the layout can tell [W3]: so both are full much later, and fewer paths
-    /// are searched. It always reads both: only where they have been fetched.
+    /// As `insert`, but prefers the emptier bucket, where the layout can tell [W3]: so both are full much later, and fewer
+    /// paths are searched. It always reads both: use it only where they have been fetched.
     #[inline]
     pub(crate) fn insert_evenly<C: Codec>(&mut self, codec: C, place: Place) -> bool {
         let (first, second) = (self.load(codec, place.first), self.load(codec, place.second));
@@ -147,21 +147,21 @@ impl<'a> Locked<'a> {
         true
     }
 
-    /// Replaces the content of a bucket by one fingerprint more.
+    /// Replaces the content of a bucket by the content with one more fingerprint.
     #[inline(always)]
     fn put<C: Codec>(&mut self, codec: C, bucket: u32, old: C::Bits, more: C::Bits) {
         self.change(codec, bucket, old, more);
         self.set_len(self.len() + 1);
     }
 
-    /// Takes one copy of a place's fingerprint away. False: there is none.
+    /// Removes one copy of a place's fingerprint. Returns `false` if there is none.
     #[inline]
     pub(crate) fn remove<C: Codec>(&mut self, codec: C, place: Place) -> bool {
         for bucket in [place.first, place.second] {
             let bits = self.load(codec, bucket);
             if let Some(less) = codec.without(bits, place.fingerprint) {
-                // If the other bucket has a copy, this is as if one had moved: a reader may have passed the other before
-                // it was put there, and must not find this one gone without noticing [I4].
+                // If the other bucket has a copy, the removal looks as if one had moved: a reader may have passed the other
+                // bucket before the copy was put there, and must not find this one gone without noticing [I4].
                 let twin = !C::TEARS && self.count(codec, place) > 1;
                 let stripe = self.segment.stripe(place.pair());
                 let _moving = twin.then(|| Moving::start(stripe));
@@ -182,7 +182,7 @@ impl<'a> Locked<'a> {
         let empty = codec.load(super::words::Bytes(&[]), 0);
         for bucket in 0..self.segment.table.geometry().buckets {
             let bits = self.load(codec, bucket);
-            // Pages that nobody has written to stay untouched.
+            // Pages that were never written to stay untouched.
             if codec.count(bits, 0) < codec.slots() {
                 self.change(codec, bucket, bits, empty);
             }
@@ -211,7 +211,7 @@ impl<'a> Locked<'a> {
         self.set_len(len);
     }
 
-    /// Searches a path and moves its fingerprints, last first: the hole arrives in one of the place's own buckets.
+    /// Searches for a path and moves its fingerprints, last first: the hole arrives in one of the place's own buckets.
     #[cold]
     #[inline(never)]
     fn make_room<C: Codec>(&mut self, codec: C, place: Place) -> Option<u32> {
@@ -229,7 +229,7 @@ impl<'a> Locked<'a> {
         Some(self.displace_all(codec, path.hops()))
     }
 
-    /// Moves along a path, from its hole backwards; the bucket in which the hole ends.
+    /// Moves along a path, from its hole backwards; returns the bucket in which the hole ends up.
     fn displace_all<C: Codec>(&mut self, codec: C, hops: &[Hop]) -> u32 {
         for pair in hops.windows(2).rev() {
             self.displace(codec, pair[0], pair[1].bucket);
@@ -260,8 +260,8 @@ impl<'a> Locked<'a> {
         if !C::TEARS {
             return codec.store(self.segment.words, bucket, new);
         }
-        // Release: pairs with the Acquire fence in `unchanged`: who reads the new copy in an older odd version sees that
-        // the version has changed. Redundant today, as such a fence came before the last copy was withdrawn.
+        // Release: pairs with the Acquire fence in `unchanged`: a reader that reads the new copy in an older odd version sees
+        // that the version has changed. Redundant today, as such a fence came before the last copy was withdrawn.
         publish_departures();
         self.segment.set_undo(Some((bucket, codec.to_words(old))));
         // The odd version's Release publishes the copy.

@@ -49,11 +49,11 @@ pub(crate) trait Num:
     /// Zeros below the lowest 1.
     fn zeros_below(self) -> u32;
 
-    /// Loads so many `bits` from any bit on: more than 64, if they may be.
+    /// Loads this many `bits` from any bit on: more than 64, if that is possible.
     fn load(words: impl Words, bit: u64, bits: u32) -> Self;
 }
 
-/// [`Num`] for an integer, of which `load` loads one.
+/// [`Num`] for an integer, which `load` loads.
 macro_rules! num {
     ($number:ty, $load:ident) => {
         impl Num for $number {

@@ -1,7 +1,8 @@
-//! Digests in the order of their segments: a table that is filled so is written to where it is in the caches.
+//! Digests in the order of their segments: when a table is filled in this order, writes go to memory that is in the caches.
 //!
-//! Where it is known how many there will be, they are parted as they come: a block has equal room for each segment, and a
-//! little more, as they do not spread quite evenly. So they are written once, and take their own 8 bytes each.
+//! If it is known how many there will be, they are partitioned as they come: a block has the same amount of room for each
+//! segment, and a little more, as they do not spread quite evenly. So they are written once, and take just their own 8 bytes
+//! each.
 
 use core::mem::MaybeUninit;
 
@@ -10,38 +11,38 @@ use super::error::FilterError;
 use super::geometry::Geometry;
 use crate::hash::Digest;
 
-/// Digests of a segment for which a block has room, at least.
+/// The smallest number of digests of a segment for which a block has room.
 const LEAST_ROOM: usize = 64;
 
 /// The digests of all keys, by segment or in the order in which they came.
 #[derive(Default)]
 pub(crate) struct Parted {
-    /// Segments by which the blocks are parted.
+    /// The number of segments by which the blocks are partitioned.
     segments: u32,
     blocks: Vec<Block>,
-    /// Those that no block has, in order.
+    /// The digests that are in no block, in order.
     rest: Vec<Digest>,
     /// See [`with_room_for_all`].
     huge_pages: Option<bool>,
 }
 
-/// Parts digests as they come.
+/// Partitions digests as they come.
 pub(crate) struct Parting {
     geometry: Geometry,
-    /// Digests, in all.
+    /// The number of digests, in all.
     expected: usize,
     open: Block,
     parted: Parted,
 }
 
-/// Digests by segment, of as many as it is made for.
+/// Digests by segment, for as many as it is made for.
 #[derive(Default)]
 struct Block {
-    /// What of it has been written to, `ends` say.
+    /// `ends` says which part of it has been written.
     digests: Vec<MaybeUninit<Digest>>,
     /// Room for each segment.
     each: usize,
-    /// Where those of each segment end, and its room.
+    /// The ends of each segment's digests, and of its room.
     ends: Vec<(usize, usize)>,
 }
 
@@ -51,7 +52,7 @@ impl Parted {
         Parted { rest, huge_pages, ..Parted::default() }
     }
 
-    /// The same digests, by segment; an error if there is no memory for them once more.
+    /// The same digests, by segment; an error if there is no memory for a second copy of them.
     pub(crate) fn again(&self, geometry: &Geometry) -> Result<Parted, FilterError> {
         let mut parting = Parting::new(*geometry, self.len(), self.huge_pages);
         self.slices().flatten().try_for_each(|digest| parting.push(*digest))?;
@@ -63,22 +64,22 @@ impl Parted {
         self.segments == geometry.segments && self.rest.len() <= self.len() / 8
     }
 
-    /// How many.
+    /// The number of digests.
     pub(crate) fn len(&self) -> usize {
         self.slices().map(<[Digest]>::len).sum()
     }
 
-    /// All, one block after the other, and each by segment.
+    /// All digests, one block after the other, and each by segment.
     pub(crate) fn slices(&self) -> impl Iterator<Item = &[Digest]> {
         self.blocks.iter().flat_map(Block::slices).chain([self.rest()])
     }
 
-    /// Those of a segment, but for the rest.
+    /// The digests of a segment, except the rest.
     pub(crate) fn of_segment(&self, segment: u32) -> impl Iterator<Item = &[Digest]> {
         self.blocks.iter().map(move |block| block.of_segment(segment as usize))
     }
 
-    /// Those that are in the order in which they came.
+    /// The digests that are in the order in which they came.
     pub(crate) fn rest(&self) -> &[Digest] {
         &self.rest
     }
@@ -89,7 +90,7 @@ impl Parted {
         self.huge_pages
     }
 
-    /// Adds those of another one that is parted by the same segments, or has none.
+    /// Adds those of another one that is partitioned by the same segments, or has none.
     #[cfg(feature = "rayon")]
     pub(crate) fn append(&mut self, other: Parted) -> Result<(), FilterError> {
         debug_assert!(self.blocks.is_empty() || other.blocks.is_empty() || self.segments == other.segments);
@@ -100,39 +101,39 @@ impl Parted {
 }
 
 impl Parting {
-    /// For so many digests; more may come, or fewer.
+    /// For this many digests; more may come, or fewer.
     pub(crate) fn new(geometry: Geometry, expected: usize, huge_pages: Option<bool>) -> Self {
         let parted = Parted { segments: geometry.segments, huge_pages, ..Parted::default() };
         Parting { geometry, expected, open: Block::default(), parted }
     }
 
-    /// Itself, and leaves one behind that has got nothing.
+    /// Returns itself, and leaves one behind that contains nothing.
     #[cfg(feature = "rayon")]
     pub(crate) fn take(&mut self) -> Self {
         let empty = Parting::new(self.geometry, self.expected, self.parted.huge_pages);
         core::mem::replace(self, empty)
     }
 
-    /// Takes one more, if there is memory for it.
+    /// Takes one more digest, if there is memory for it.
     #[inline]
     pub(crate) fn push(&mut self, digest: Digest) -> Result<(), FilterError> {
         if self.push_here(digest) { Ok(()) } else { self.push_elsewhere(digest) }
     }
 
-    /// Takes one more, if the block has room for its segment. Whether it had.
+    /// Takes one more digest, if the block has room for its segment. Returns whether it had.
     #[inline(always)]
     pub(crate) fn push_here(&mut self, digest: Digest) -> bool {
         self.open.push(self.geometry.segment(digest) as usize, digest)
     }
 
-    /// Takes one for which the block has no room: into the next one, unless this one has room for most others. That all have
-    /// the same segment may cost time, but not memory for all segments.
+    /// Takes a digest for which the block has no room: into the next block, unless this one has room for most others. If all
+    /// have the same segment, this may cost time, but not memory for all segments.
     #[cold]
     #[inline(never)]
     pub(crate) fn push_elsewhere(&mut self, digest: Digest) -> Result<(), FilterError> {
-        // How full it is, is not summed up for each: all that come may be alike.
+        // The block's fill is not summed up for each digest: all that come may be alike.
         if self.parted.rest.len() % 256 == 0 && self.open.is_half_full() {
-            // For what is still to come. Beyond that few come, or nobody knows how many.
+            // For the digests still to come. Beyond that few come, or nobody knows how many.
             let taken = self.parted.len() + self.open.len();
             let expected = self.expected.saturating_sub(taken).max(taken / 4);
             let next = Block::new(self.geometry.segments as usize, expected, self.parted.huge_pages)?;
@@ -144,13 +145,13 @@ impl Parting {
         push(&mut self.parted.rest, digest)
     }
 
-    /// Puts the open block to the others, unless it has no room at all, and opens another.
+    /// Adds the open block to the others, unless it has no room at all, and opens another.
     fn close(&mut self, next: Block) -> Result<(), FilterError> {
         let full = core::mem::replace(&mut self.open, next);
         if full.ends.is_empty() { Ok(()) } else { push(&mut self.parted.blocks, full) }
     }
 
-    /// All that it has got.
+    /// Returns all digests that it has taken.
     pub(crate) fn finish(mut self) -> Result<Parted, FilterError> {
         self.close(Block::default())?;
         Ok(self.parted)
@@ -158,22 +159,22 @@ impl Parting {
 }
 
 impl Block {
-    /// With room for so many in all.
+    /// With room for this many in all.
     fn new(segments: usize, expected: usize, huge_pages: Option<bool>) -> Result<Self, FilterError> {
         let mean = expected.div_ceil(segments).max(LEAST_ROOM);
         // One segment in millions has more than five standard deviations beyond its share.
         let each = mean.saturating_add(5 * mean.isqrt());
-        // First: no number is too large if there is memory for so many.
+        // First: no number is too large if there is memory for this many.
         let len = segments.saturating_mul(each);
         let mut digests = with_room_for_all(len, huge_pages)?;
-        // SAFETY: it has room for so many, which need not be initialized.
+        // SAFETY: it has room for this many, which need not be initialized.
         unsafe { digests.set_len(len) };
         let mut ends = with_room(segments)?;
         ends.extend((0..segments).map(|segment| (segment * each, (segment + 1) * each)));
         Ok(Block { digests, each, ends })
     }
 
-    /// Whether there was room.
+    /// Returns whether there was room.
     #[inline(always)]
     fn push(&mut self, segment: usize, digest: Digest) -> bool {
         let Some((end, limit)) = self.ends.get_mut(segment) else { return false };
@@ -193,17 +194,17 @@ impl Block {
         unsafe { core::slice::from_raw_parts(written.as_ptr().cast(), written.len()) }
     }
 
-    /// All, by segment.
+    /// All digests, by segment.
     fn slices(&self) -> impl Iterator<Item = &[Digest]> {
         (0..self.ends.len()).map(|segment| self.of_segment(segment))
     }
 
-    /// How many it has.
+    /// The number of digests in the block.
     fn len(&self) -> usize {
         self.slices().map(<[Digest]>::len).sum()
     }
 
-    /// Whether half of its room is taken, or it has none.
+    /// Whether half of its room is taken, or it has no room.
     fn is_half_full(&self) -> bool {
         2 * self.len() >= self.ends.len() * self.each
     }
@@ -236,7 +237,7 @@ mod tests {
     #[test]
     fn digests_are_by_segment_and_keep_their_order_in_each_if_no_more_come_than_are_expected() {
         for (segments, len) in [(1, 500), (2, 500), (3, 0), (29, 20_000), (1000, 50_000)] {
-            // As uneven as those of a good hash function.
+            // As uneven as the digests of a good hash function.
             let mixed = |i: u64| (i ^ i >> 32).wrapping_mul(0xBF58_476D_1CE4_E5B9);
             let digests: Vec<Digest> = (0..len).map(|i| Digest::new(mixed(mixed(mixed(i))))).collect();
             for expected in [len as usize, 10 * len as usize] {
@@ -278,7 +279,7 @@ mod tests {
         assert!(Parting::new(geometry(7), usize::MAX, None).push(Digest::new(1)).is_err());
     }
 
-    /// Else a list of one key, often enough, would take room for as many of each segment.
+    /// Otherwise a list of one key, repeated often enough, would take room for as many of each segment.
     #[test]
     fn digests_that_are_alike_take_no_more_memory_than_others() {
         let alike = vec![Digest::new(1); 100_000];

@@ -1,11 +1,11 @@
-//! What the tables of a growing filter have in common, and which tables those can be.
+//! The properties that the tables of a growing filter have in common, and which tables those can be.
 
 use super::error::BytesError;
 use super::geometry::{Geometry, MAX_SEGMENTS};
 use super::layout::Format;
 use super::sizing::{Shape, load_limit};
 
-/// What all tables of a chain have in common.
+/// The properties that all tables of a chain have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// Segments of table 0.
@@ -17,8 +17,8 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The shape of table `index`: with `2^index` times the slots of table 0, and one bit more for each doubling; `None` if
-    /// there is none, as fingerprints or segments cannot be more, or slots not be counted.
+    /// The shape of table `index`: with `2^index` times the slots of table 0, and one more bit for each doubling; `None` if
+    /// there is none, because fingerprints or segments would be too large or too many, or slots could not be counted.
     pub(crate) fn shape(self, index: u32) -> Option<Shape> {
         let (bits, oldest) = (self.format.fingerprint_bits + index, self.format.fingerprint_bits);
         let segments = u64::from(self.segments) << index.min(32);
@@ -28,14 +28,14 @@ impl Plan {
         let format = Format { fingerprint_bits: bits, ..self.format };
         let geometry = Geometry::new(segments as u32, self.buckets, bits, oldest);
         let slots = usize::try_from(geometry.all_buckets() * u64::from(format.bucket_slots)).ok()? as f64;
-        // As far as one of its segments is filled: those of all tables are as small as the first's. Tables of a few slots come
-        // from bytes only, and a header tells of one key at least.
+        // As far as one of its segments is filled: the segments of all tables are as small as those of the first. Tables of a
+        // few slots come only from bytes, and a header names at least one key.
         let load = load_limit(format.bucket_slots, slots / f64::from(geometry.segments));
         let capacity = (slots * load).max(1.0);
         Some(Shape { format, geometry, capacity: capacity as usize })
     }
 
-    /// Keys that fit in all tables that there can be, together; as many as can be counted, if they are more.
+    /// The number of keys that fit in all possible tables together; as many as can be counted, if they are more.
     pub(crate) fn max_keys(self) -> usize {
         let tables = (0..).map_while(|index| self.shape(index));
         tables.map(|shape| shape.capacity).fold(0, usize::saturating_add)
@@ -56,7 +56,7 @@ impl Plan {
     }
 }
 
-/// Tables as they are met, newest first: whether they make a chain.
+/// Checks tables as they are met, newest first: whether they make a chain.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lineage {
     /// The plan, and the index of the last table.
@@ -64,12 +64,12 @@ pub(crate) struct Lineage {
 }
 
 impl Lineage {
-    /// Meets one table, and so many are to come: of the same plan, each older than the one before, and the last table 0,
-    /// without which there is no chain.
+    /// Meets one table, with this many still to come: it must be of the same plan and older than the one before, and the last
+    /// must be table 0, without which there is no chain.
     ///
-    /// So a transfer that is resumed when tables were added or given back gives a whole chain, or none. New tables are newer
-    /// than all others, and keys move to older ones only: a key that nobody touches, and that was not in the tables met
-    /// before, is in one of as many of the oldest as are still to come.
+    /// So a transfer that is resumed when tables were added or given back results in a whole chain, or in none. New tables are
+    /// newer than all others, and keys move only to older ones: a key that nobody touches, and that was not in the tables met
+    /// before, is in one of the oldest, of which there are as many as are still to come.
     pub(crate) fn meet(&mut self, shape: &Shape, to_come: usize) -> Result<(), BytesError> {
         let (plan, index) = Plan::of(shape).ok_or(BytesError::Layout)?;
         if (index as usize) < to_come || to_come == 0 && index != 0 {

@@ -16,16 +16,17 @@ use super::scalable::{ScalableCuckooFilter, ScalableFilterBuilder};
 use crate::hash::Digest;
 use crate::sync::Mutex;
 
-/// Digests that a thread takes at a time to part them anew: few beside those of a segment, as all may be of the same.
+/// The number of digests that a thread takes at a time to partition them anew: few compared with those of a segment, as all may
+/// belong to the same one.
 const PIECE: usize = 512;
 
-/// What parts digests for one thread at a time; when that has done with it, for another.
+/// The partition that one thread fills at a time; when that thread is done with it, another may.
 struct Share<'s> {
     parting: Parting,
     idle: &'s Mutex<Vec<Parting>>,
-    /// Whether there was a want of memory, after which nothing is wanted any more.
+    /// Whether memory was lacking; after that no more digests are wanted.
     has_failed: bool,
-    /// The first want of memory.
+    /// The first lack of memory.
     failed: &'s Mutex<Option<FilterError>>,
 }
 
@@ -57,7 +58,7 @@ impl Drop for Share<'_> {
     }
 }
 
-/// So many digests by segment, each thread's in blocks of its own; an error if there is no memory for them.
+/// Partitions this many digests by segment, each thread's in blocks of its own; an error if there is no memory for them.
 fn parted(
     digests: impl ParallelIterator<Item = Digest>,
     geometry: &Geometry,
@@ -65,7 +66,7 @@ fn parted(
     huge_pages: Option<bool>,
 ) -> Result<Parted, FilterError> {
     let share = len.div_ceil(rayon::current_num_threads());
-    // By what all of them take.
+    // By the number of bytes that all of them take.
     let huge_pages = huge_pages.or(Some(len.saturating_mul(size_of::<Digest>()) >= HUGE_BYTES));
     let (idle, failed) = (Mutex::new(Vec::new()), Mutex::new(None));
     let begin = || {
@@ -83,7 +84,7 @@ fn parted(
     Ok(parted)
 }
 
-/// Digests in any order; an error if there is no memory for as many as are announced.
+/// Collects digests in any order; an error if there is no memory for as many as are announced.
 fn in_order(
     digests: impl ParallelIterator<Item = Digest>,
     huge_pages: Option<bool>,
@@ -99,8 +100,8 @@ fn parted_anew(digests: &Parted, geometry: &Geometry) -> Result<Parted, FilterEr
     parted(all, geometry, digests.len(), digests.huge_pages())
 }
 
-/// Pieces of all digests, one of each segment after the other: whichever part of them a thread gets, it has equally many of
-/// each, as it has room for.
+/// Pieces of all digests, one of each segment after the other: whichever part of them a thread gets, it has equally many
+/// digests of each segment, as it has equal room for each.
 fn in_turn(digests: &Parted) -> Vec<&[Digest]> {
     let mut slices: Vec<_> = digests.slices().map(|slice| slice.chunks(PIECE)).collect();
     let mut pieces = Vec::new();
@@ -114,8 +115,8 @@ fn in_turn(digests: &Parted) -> Vec<&[Digest]> {
     pieces
 }
 
-/// Fills a table that nobody else uses: each segment is filled by one thread. What had no room; an error if there is no memory
-/// to part the digests, if that has not been done yet.
+/// Fills a table that nobody else uses: each segment is filled by one thread. Returns the digests that had no room; an error if
+/// there is no memory to partition the digests, if that has not been done yet.
 fn fill<P: ToPlace + From<Digest>>(inner: &Inner, digests: &mut Parted) -> Result<Vec<Digest>, FilterError> {
     let geometry = inner.table.geometry();
     if !digests.is_for(geometry) {
@@ -130,10 +131,11 @@ fn fill<P: ToPlace + From<Digest>>(inner: &Inner, digests: &mut Parted) -> Resul
 }
 
 impl<S: BuildHasher + Sync> FilterBuilder<S> {
-    /// [`FilterBuilder::from_keys`] on rayon's threads: keys are parted by segment, and each segment is filled by one thread.
-    /// Takes 8 to 12 bytes for each key meanwhile; up to 22, if the iterator does not know how many there are, and a want of
-    /// memory for half of them ends the process then; up to 33 where keys repeat so often that it has to be made larger. A
-    /// filter of fewer than some 250,000 keys has one segment, so that only the hashing is shared out.
+    /// As [`FilterBuilder::from_keys`], on rayon's threads: keys are partitioned by segment, and each segment is filled by one
+    /// thread. Meanwhile this takes 8 to 12 bytes for each key. It takes up to 22 if the iterator does not know how many there
+    /// are; a lack of memory for half of them then ends the process. It takes up to 33 where keys repeat so often that the
+    /// filter has to be made larger. A filter of fewer than about 250,000 keys has one segment, so that only the hashing is
+    /// parallel.
     ///
     /// ```
     /// let builder = koel::CuckooFilter::builder().false_positive_rate(0.01);
@@ -144,7 +146,7 @@ impl<S: BuildHasher + Sync> FilterBuilder<S> {
     ///
     /// # Errors
     ///
-    /// As [`FilterBuilder::from_keys`]; which keys had room is not said in order.
+    /// As [`FilterBuilder::from_keys`]; the keys that had room are not reported in order.
     pub fn par_from_keys<Q: Hash>(
         self,
         keys: impl IntoParallelIterator<Item = Q>,
@@ -154,7 +156,7 @@ impl<S: BuildHasher + Sync> FilterBuilder<S> {
         self.par_build_of(digests)
     }
 
-    /// [`FilterBuilder::from_keys_bytes`] on rayon's threads, as [`FilterBuilder::par_from_keys`].
+    /// As [`FilterBuilder::from_keys_bytes`], on rayon's threads: see [`FilterBuilder::par_from_keys`].
     ///
     /// # Errors
     ///
@@ -184,12 +186,12 @@ impl<S: BuildHasher + Sync> FilterBuilder<S> {
 }
 
 impl<S: BuildHasher + Sync> ScalableFilterBuilder<S> {
-    /// [`ScalableFilterBuilder::from_keys`] on rayon's threads, as [`FilterBuilder::par_from_keys`], but for 16 to 22 bytes for
-    /// each key meanwhile.
+    /// As [`ScalableFilterBuilder::from_keys`], on rayon's threads: see [`FilterBuilder::par_from_keys`], except that it takes
+    /// 16 to 22 bytes for each key meanwhile.
     ///
     /// # Errors
     ///
-    /// As [`ScalableFilterBuilder::from_keys`]; which keys had room is not said in order.
+    /// As [`ScalableFilterBuilder::from_keys`]; the keys that had room are not reported in order.
     ///
     /// ```
     /// let filter = koel::ScalableCuckooFilter::builder().par_from_keys(0..100_000_u64)?;
@@ -206,7 +208,7 @@ impl<S: BuildHasher + Sync> ScalableFilterBuilder<S> {
         self.par_build_of(digests)
     }
 
-    /// [`ScalableFilterBuilder::from_keys_bytes`] on rayon's threads, as [`FilterBuilder::par_from_keys`].
+    /// As [`ScalableFilterBuilder::from_keys_bytes`], on rayon's threads: see [`FilterBuilder::par_from_keys`].
     ///
     /// # Errors
     ///
@@ -226,7 +228,7 @@ impl<S: BuildHasher + Sync> ScalableFilterBuilder<S> {
 }
 
 impl CuckooFilter {
-    /// [`CuckooFilter::from_keys`] on rayon's threads; see [`FilterBuilder::par_from_keys`]. Needs the feature `rayon`.
+    /// As [`CuckooFilter::from_keys`], on rayon's threads; see [`FilterBuilder::par_from_keys`]. Needs the feature `rayon`.
     ///
     /// # Errors
     ///
@@ -244,7 +246,7 @@ impl CuckooFilter {
         Self::builder().false_positive_rate(false_positive_rate).par_from_keys(keys)
     }
 
-    /// [`CuckooFilter::from_keys_bytes`] on rayon's threads. Needs the feature `rayon`.
+    /// As [`CuckooFilter::from_keys_bytes`], on rayon's threads. Needs the feature `rayon`.
     ///
     /// # Errors
     ///
@@ -264,7 +266,8 @@ impl CuckooFilter {
 }
 
 impl ScalableCuckooFilter {
-    /// [`ScalableCuckooFilter::from_keys`] on rayon's threads; see [`FilterBuilder::par_from_keys`]. Needs the feature `rayon`.
+    /// As [`ScalableCuckooFilter::from_keys`], on rayon's threads; see [`FilterBuilder::par_from_keys`]. Needs the feature
+    /// `rayon`.
     ///
     /// # Errors
     ///
@@ -282,7 +285,7 @@ impl ScalableCuckooFilter {
         Self::builder().false_positive_rate(false_positive_rate).par_from_keys(keys)
     }
 
-    /// [`ScalableCuckooFilter::from_keys_bytes`] on rayon's threads. Needs the feature `rayon`.
+    /// As [`ScalableCuckooFilter::from_keys_bytes`], on rayon's threads. Needs the feature `rayon`.
     ///
     /// # Errors
     ///
@@ -305,7 +308,8 @@ impl ScalableCuckooFilter {
 mod tests {
     use super::*;
 
-    /// Else half of them would be listed twice over: those for which a thread has no room, as it has the other segments'.
+    /// Otherwise half of them would be listed twice: those for which a thread has no room, because its room is for the other
+    /// segments.
     #[test]
     fn digests_of_one_segment_after_the_other_are_parted_anew_without_a_long_rest() {
         const LEN: usize = 400_000;

@@ -1,15 +1,15 @@
 //! Semi-sorting: a bucket's four low nibbles, sorted, as one code of 12 bits (Fan et al., CoNEXT 2014, section 5.2).
 //!
-//! Four nibbles are 16 bits, but in sorted order there are only 3,876 of them: one bit is saved for each fingerprint.
-//! Pure functions and tables.
+//! Four nibbles are 16 bits, but there are only 3,876 sorted ones: one bit is saved for each fingerprint. Pure functions and
+//! tables.
 
-/// Sorted quadruples of nibbles: C(16 + 3, 4).
+/// The number of sorted quadruples of nibbles: C(16 + 3, 4).
 pub(crate) const CODES: u32 = 3876;
 
 /// Bits of a code.
 pub(crate) const CODE_BITS: u32 = 12;
 
-/// The sets of those of four nibbles that are `nibble`, of two quadruples: bit i for nibble i.
+/// For each of two quadruples, the set of those of the four nibbles that are equal to `nibble`: bit i for nibble i.
 #[inline(always)]
 pub(crate) fn equal_nibbles([first, second]: [u16; 2], nibble: u32) -> [usize; 2] {
     const LOW: u32 = 0x7777_7777;
@@ -29,7 +29,7 @@ pub(crate) fn less_nibbles(nibbles: u16, nibble: u32) -> u32 {
     (even | odd << 4 | 1 << 20).trailing_zeros() / 4 - 1
 }
 
-/// `n` over `k`.
+/// `n` choose `k`.
 const fn choose(n: u32, k: u32) -> u32 {
     let (mut result, mut i) = (1, 0);
     while i < k {
@@ -58,7 +58,8 @@ const RANKS: [[u16; 16]; 4] = {
     ranks
 };
 
-/// The nibbles of each code, the first in the lowest bits. Longer than there are codes, so that 12 bits never lead beyond.
+/// The nibbles of each code, the first in the lowest bits. Longer than the number of codes, so that 12 bits never index out of
+/// bounds.
 static NIBBLES: [u16; 1 << CODE_BITS] = {
     let mut table = [0; 1 << CODE_BITS];
     let mut all = 0_u32;
@@ -79,7 +80,7 @@ pub(crate) const fn encode(nibbles: u16) -> u32 {
     (RANKS[0][n & 15] + RANKS[1][n >> 4 & 15] + RANKS[2][n >> 8 & 15] + RANKS[3][n >> 12]) as u32
 }
 
-/// The nibbles of a code; of a number that is none, zeros.
+/// The nibbles of a code; zeros for a number that is not a code.
 #[inline(always)]
 pub(crate) fn decode(code: u32) -> u16 {
     NIBBLES[(code & ((1 << CODE_BITS) - 1)) as usize]
@@ -98,7 +99,7 @@ static SPREAD: [u32; 1 << CODE_BITS] = {
     table
 };
 
-/// The nibbles of a code in lanes of five bits, the first from bit 12 on; of a number that is none, zeros.
+/// The nibbles of a code in lanes of five bits, the first from bit 12 on; zeros for a number that is not a code.
 #[inline(always)]
 pub(crate) fn spread_nibbles(code: u32) -> u32 {
     SPREAD[(code & ((1 << CODE_BITS) - 1)) as usize]

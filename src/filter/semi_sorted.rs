@@ -11,10 +11,11 @@ use super::words::{Shared, Words};
 /// Slots in a bucket.
 const SLOTS: u32 = 4;
 
-/// High bits from which on few lanes have those of a fingerprint by chance: an eighth of the pairs of buckets has one.
+/// The number of high bits from which on few lanes have those of a fingerprint by chance: an eighth of the pairs of buckets has
+/// such a lane.
 const TELLING_HIGH_BITS: u32 = 6;
 
-/// Most bits of a lane: of a fingerprint above its low nibble.
+/// The largest number of bits of a lane, which has a fingerprint's bits above its low nibble.
 const MOST_HIGH_BITS: usize = 28;
 
 /// For each of the sixteen sets of four lanes (bit i: lane i), the highest bit of every lane that is in it.
@@ -44,10 +45,10 @@ static LANE_SETS: [LaneSets; MOST_HIGH_BITS] = {
 /// Bits of a low nibble.
 pub(crate) const LOW_BITS: u32 = 4;
 
-/// A bucket of at most 64 or 128 bits. `TEARS` unless it is a part of one word.
+/// A bucket of at most 64 or 128 bits. `TEARS` unless it is part of one word.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SemiSorted<W, N, const TEARS: bool> {
-    /// Of lanes of a fingerprint's bits above its low nibble, 1..=28 each.
+    /// The widths of lanes for a fingerprint's bits above its low nibble, 1..=28 each.
     highs: W,
     sets: &'static LaneSets,
     number: PhantomData<N>,
@@ -75,12 +76,12 @@ impl<W: Widths<N>, N: Num, const TEARS: bool> SemiSorted<W, N, TEARS> {
     /// The highest bit of each lane of a set.
     #[inline(always)]
     fn tops_of(self, set: usize) -> N {
-        // Where the compiler knows the widths, an address that it knows, too.
+        // Where the compiler knows the widths, it knows the address, too.
         let sets = W::KNOWN.map_or(self.sets, |bits| &LANE_SETS[bits as usize - 1]);
         N::narrow(sets[set])
     }
 
-    /// The highest bit of each lane of high bits that are equal to `high`: exactly.
+    /// The highest bit of each lane of high bits that is equal to `high`: exactly.
     #[inline(always)]
     fn equal_highs(self, bits: N, high: u32) -> N {
         self.highs.equal(bits >> CODE_BITS, high)
@@ -106,7 +107,7 @@ impl<W: Widths<N>, N: Num, const TEARS: bool> SemiSorted<W, N, TEARS> {
         (found != N::ZERO).then(|| found.zeros_below() / self.high_bits())
     }
 
-    /// The bits of a bucket: of four nibbles in ascending order, and the high bits in theirs.
+    /// The bits of a bucket: four nibbles in ascending order, and the high bits in the same order.
     #[inline(always)]
     fn joined(nibbles: u64, highs: N) -> N {
         N::of(encode(nibbles as u16)) | highs << CODE_BITS
@@ -119,7 +120,7 @@ fn before<N: Num>(i: u32, lane_bits: u32) -> N {
     (N::of(1) << (i * lane_bits)).minus(N::of(1))
 }
 
-/// Lanes without the one at `from`, with another one at `to`, which is not before it: those between move down.
+/// Lanes without the one at `from`, with another one at `to`, which is not before it: the lanes between move down.
 #[inline(always)]
 fn replaced<N: Num>(lanes: N, lane_bits: u32, from: u32, to: u32, lane: u32) -> N {
     let kept = before::<N>(from, lane_bits) | !before::<N>(to + 1, lane_bits);
@@ -127,7 +128,7 @@ fn replaced<N: Num>(lanes: N, lane_bits: u32, from: u32, to: u32, lane: u32) -> 
     lanes & kept | lanes >> lane_bits & moved | N::of(lane) << (to * lane_bits)
 }
 
-/// Lanes without the one at `from`, with zeros at the first: those before move up.
+/// Lanes without the one at `from`, with zeros at the first: the lanes before move up.
 #[inline(always)]
 fn removed<N: Num>(lanes: N, lane_bits: u32, from: u32) -> N {
     (lanes & before(from, lane_bits)) << lane_bits | lanes & !before::<N>(from + 1, lane_bits)
@@ -174,7 +175,7 @@ impl<W: Widths<N>, N: Num, const TEARS: bool> Codec for SemiSorted<W, N, TEARS> 
             let [c, d] = self.equal_lows([first, second], low);
             return (self.equal_highs(first, high) & c | self.equal_highs(second, high) & d) != N::ZERO;
         }
-        // Of two buckets, the lanes with the high bits, of which only the lowest is exact.
+        // In two buckets, the lanes with the high bits, of which only the lowest is exact.
         let (ones, tops, pattern) = (self.highs.ones(), self.highs.tops(), self.highs.spread(high));
         let (a, b) = (first >> CODE_BITS ^ pattern, second >> CODE_BITS ^ pattern);
         let (a, b) = (a.minus(ones) & !a & tops, b.minus(ones) & !b & tops);
@@ -182,8 +183,8 @@ impl<W: Widths<N>, N: Num, const TEARS: bool> Codec for SemiSorted<W, N, TEARS> 
         if (a | b) == N::ZERO {
             return false;
         }
-        // And most that are there need one nibble: the first lane with their high bits is theirs. Which bucket that is in is
-        // chosen without a branch, which would be taken at random.
+        // And most that are present need one nibble: the first lane with their high bits is theirs. Which bucket has that lane
+        // is chosen without a branch, because it would be taken at random.
         let take_second = N::ZERO.minus(N::of(u32::from(a == N::ZERO)));
         let blend = |one: N, other: N| one ^ (one ^ other) & take_second;
         let lane = blend(a, b).zeros_below() / self.high_bits();
@@ -197,7 +198,7 @@ impl<W: Widths<N>, N: Num, const TEARS: bool> Codec for SemiSorted<W, N, TEARS> 
             let (first, second) = load_pair(self, words, first, second);
             return self.either_has(first, second, fingerprint);
         }
-        // Two buckets to a word, whose lanes have a nibble's five bits, too: side by side, in one register.
+        // Two buckets to a word, whose lanes include a nibble's five bits, too: side by side, in one register.
         let both = load_halves(words, first, second);
         let lows = |bits: u64| u64::from(spread_nibbles(bits as u32));
         let nibbles = lows(both) | lows(both >> 32) << 32;
@@ -239,8 +240,8 @@ impl<W: Widths<N>, N: Num, const TEARS: bool> Codec for SemiSorted<W, N, TEARS> 
         let from = self.free_lane(bits)?;
         let (high, low) = (fingerprint >> LOW_BITS, fingerprint & 15);
         let nibbles = decode(bits.low());
-        // Behind all nibbles that are less, of which the empty slot's, which goes, may be one; but not before that: what is
-        // there is 0.
+        // After all nibbles that are less, one of which may be that of the empty slot, which goes; but not before that slot:
+        // the lanes there are 0.
         let to = less_nibbles(nibbles, low).max(from + 1) - 1;
         let nibbles = replaced(u64::from(nibbles), 4, from, to, low);
         Some(Self::joined(nibbles, replaced(bits >> CODE_BITS, self.high_bits(), from, to, high)))

@@ -1,30 +1,31 @@
-//! From what a user asks for to a layout and a geometry: the least memory in which all keys fit.
+//! From a user's request to a layout and a geometry: the least memory in which all keys fit.
 //!
-//! Two things can keep a key out. A table as a whole fills up to a load that depends on the slots of a bucket; the fullest
-//! of its segments must stay below that. And a few keys may happen to share both their buckets, more than these have
-//! slots: seldom, unless fingerprints are short, buckets small or the table is tiny.
+//! There are two reasons why a key may not fit. A table as a whole fills up to a load that depends on the slots of a bucket;
+//! the fullest of its segments must stay below that. And a few keys may happen to share both their buckets, more than these
+//! have slots for: seldom, unless fingerprints are short, buckets small or the table is tiny.
 
 use super::error::FilterError;
 use super::geometry::{Geometry, MAX_BUCKETS, MAX_SEGMENTS};
 use super::layout::{BUCKET_SLOTS, FINGERPRINT_BITS, Format, SEMI_SORTED_BITS};
 use super::table::Table;
 
-/// The rate if none is asked for, nor a width.
+/// The rate if neither a rate nor a width is requested.
 pub(super) const DEFAULT_RATE: f64 = 0.01;
-/// How probable it may be that keys share their buckets so that they do not fit.
+/// The accepted probability that keys share their buckets so that they do not fit.
 pub(super) const MISFIT: f64 = 1e-6;
-/// Slots for each key that are worth asking for, and for few keys: who would need more of them should take other buckets.
+/// The number of slots for each key that may reasonably be requested, and for few keys: a user that would need more of them
+/// should use other buckets.
 const MOST_SLOTS: (u64, u64) = (256, 1 << 20);
 
 /// No format has room for more.
 const MOST_KEYS: u64 = 1 << 36;
 
-/// By how many times a table may be larger than the smallest with fingerprints of that width, to err less.
+/// The factor by which a table may be larger than the smallest with fingerprints of that width, to err less often.
 const EMPTIEST: usize = 4;
-/// In bytes: as large any table may be.
+/// In bytes: any table may be this large.
 const SMALL: usize = 4096;
 
-/// What a builder collects.
+/// The options that a builder collects.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options {
     pub(crate) capacity: usize,
@@ -44,8 +45,8 @@ pub(crate) struct Shape {
     pub(crate) capacity: usize,
 }
 
-/// How far tables of buckets of so many slots are filled: in tables of any size, and less as they get small. Measured
-/// with random keys: 44, 87, 97 and 99% without the margin that a segment with more than its share needs.
+/// How far tables with buckets of this many slots are filled: in tables of any size, and less as they get small. Measured with
+/// random keys: 44, 87, 97 and 99% without the margin that a segment with more than its share needs.
 pub(crate) fn load_limit(bucket_slots: u32, slots: f64) -> f64 {
     let (most, limit, spread) = match bucket_slots {
         1 => (0.40, 0.44, 2.0),
@@ -56,20 +57,20 @@ pub(crate) fn load_limit(bucket_slots: u32, slots: f64) -> f64 {
     f64::min(most, limit - spread / slots.sqrt())
 }
 
-/// How probably so many random keys all have the same fingerprint of so many bits: one value stands for two.
+/// The probability that this many random keys all have the same fingerprint of this many bits: one value stands for two.
 fn collision(bits: u32, keys: u32) -> f64 {
     let values = f64::powi(2.0, bits as i32);
     (f64::powi(2.0, keys as i32) + values - 2.0) / values.powi(keys as i32)
 }
 
-/// The false-positive rate of so many different keys in so many slots, 0 to 1 (Fan et al., section 5.1, but there all slots are
-/// taken): of two buckets each slot that is taken has the key's fingerprint with the probability 2^-bits; with twice that if
-/// the fingerprint is 1, which stands for 0 as well. No more of them are taken than there are keys.
+/// The false-positive rate of this many different keys in this many slots, 0 to 1 (Fan et al., section 5.1, but there all slots
+/// are taken). In two buckets, each slot that is taken has the key's fingerprint with the probability 2^-bits; with twice that
+/// if the fingerprint is 1, which stands for 0 as well. No more slots are taken than there are keys.
 pub(crate) fn rate_at(format: Format, keys: f64, slots: f64) -> f64 {
     let both = 2.0 * f64::from(format.bucket_slots);
     let value = f64::powi(2.0, -(format.fingerprint_bits as i32));
     let (most, taken) = (both.min(keys).max(1.0), both * keys / slots);
-    // 1 - (1 - taken / most * same)^most, without losing what is small.
+    // 1 - (1 - taken / most * same)^most, without losing small values.
     let rate = |same: f64| -f64::exp_m1(most * f64::ln_1p(-taken / most * same));
     2.0 * value * rate(2.0 * value) + (1.0 - 2.0 * value) * rate(value)
 }
@@ -82,39 +83,39 @@ pub(crate) fn full_rate(format: Format) -> f64 {
 
 /// The false-positive rate of several tables, each of which may say yes.
 pub(crate) fn rate_of_any(rates: impl Iterator<Item = f64>) -> f64 {
-    // 1 - the product of 1 - rate, without losing what is small.
+    // 1 - the product of 1 - rate, without losing small values.
     -f64::exp_m1(rates.map(|rate| f64::ln_1p(-rate)).sum())
 }
 
-/// The geometry of so many buckets.
+/// The geometry of this many buckets.
 fn geometry(format: Format, buckets: u64) -> Geometry {
     let segments = buckets.div_ceil(u64::from(MAX_BUCKETS)).max(1);
     let in_each = buckets.div_ceil(segments).next_multiple_of(2).max(2);
     Geometry::new(segments as u32, in_each as u32, format.fingerprint_bits, format.fingerprint_bits)
 }
 
-/// Most buckets of so many slots: if these are no more than `slots` in all, as many as can be counted. Whole segments of them,
-/// so that none is rounded up beyond.
+/// The largest number of buckets with this many slots: if these are no more than `slots` in all, as many as can be counted.
+/// They make whole segments, so that no number is rounded up beyond.
 fn most_buckets(bucket_slots: u32, slots: u64) -> u64 {
     let segments = slots / u64::from(bucket_slots) / u64::from(MAX_BUCKETS);
     segments.min(u64::from(MAX_SEGMENTS)) * u64::from(MAX_BUCKETS)
 }
 
-/// Whether so many keys fit that are different, in buckets of so many slots, but for a misfit so probable.
+/// Whether this many different keys fit, in buckets of this many slots, except with the given probability of a misfit.
 struct Fit {
     keys: f64,
     format: Format,
     bucket_slots: u32,
     misfit: f64,
-    /// What of the expected number of groups that are too large depends on no number of buckets.
+    /// The part of the expected number of groups that are too large that does not depend on the number of buckets.
     groups: f64,
-    /// The least part of another key's chance to have the same sum.
+    /// The smallest part of another key's chance to have the same sum.
     collision: f64,
 }
 
 impl Fit {
-    /// Of so many keys, of which each comes `copies` times: its copies share its two buckets, so that for the keys that are
-    /// different these have as many times fewer slots. `None` if they have none.
+    /// For this many keys, each of which comes `copies` times: its copies share its two buckets, so that for the different keys
+    /// these have that many times fewer slots. `None` if they have none.
     fn new(capacity: usize, (copies, misfit): (u32, f64), format: Format) -> Option<Self> {
         let bucket_slots = format.bucket_slots / copies;
         if bucket_slots == 0 {
@@ -131,7 +132,7 @@ impl Fit {
         Some(Fit { keys, format, bucket_slots, misfit, groups, collision })
     }
 
-    /// Whether they fit in so many buckets.
+    /// Whether they fit in this many buckets.
     fn is_in(&self, buckets: u64) -> bool {
         let geometry = geometry(self.format, buckets);
         if self.keys <= f64::from(2 * self.bucket_slots) && geometry.all_buckets() == 2 {
@@ -142,16 +143,17 @@ impl Fit {
         if self.keys > slots * load_limit(self.bucket_slots, slots) {
             return false;
         }
-        // The others have the first one's sum if they have its fingerprint, or one of which it comes by chance. Of wide groups
-        // nearly all have the fingerprint that stands for two. The bound on both together is Minkowski's.
+        // The other keys have the first key's sum if they have its fingerprint, or a different one that gives the same sum by
+        // chance. In wide groups nearly all have the fingerprint that stands for two. The bound on both together is
+        // Minkowski's.
         let same_sum = self.collision + 2.0 / f64::from(geometry.buckets);
         let same_pair = 2.0 / geometry.all_buckets() as f64 * same_sum;
         self.groups * same_pair.powi(2 * self.bucket_slots as i32) <= self.misfit
     }
 }
 
-/// The fewest buckets in which so many keys fit that are different, and as many of which each comes so many times, but for a
-/// misfit so probable.
+/// The smallest number of buckets in which this many different keys fit, and as many of which each comes this many times,
+/// except with the given probability of a misfit.
 fn smallest(capacity: usize, copies: (u32, f64), format: Format) -> Option<Geometry> {
     let different = Fit::new(capacity, (1, MISFIT), format)?;
     let repeated = if copies == (1, MISFIT) { None } else { Some(Fit::new(capacity, copies, format)?) };
@@ -173,7 +175,7 @@ fn smallest(capacity: usize, copies: (u32, f64), format: Format) -> Option<Geome
     Some(geometry(format, enough))
 }
 
-/// Slots of a table of so many bytes, or more.
+/// The number of slots of a table of this many bytes, or more.
 fn slots_within(format: Format, bytes: usize) -> f64 {
     // Its words begin and end with cache lines.
     let [beside, with_words] = [0, 1].map(|bucket_bits| Table::bytes(geometry(format, 2), bucket_bits));
@@ -182,7 +184,7 @@ fn slots_within(format: Format, bytes: usize) -> f64 {
     words as f64 * 8.0 / f64::from(format.bucket_bits()) * f64::from(format.bucket_slots)
 }
 
-/// The most keys that fit in a format at all.
+/// The largest number of keys that fit in a format at all.
 fn largest_capacity(format: Format) -> usize {
     let (mut fit, mut too_many) = (1, MOST_KEYS.min(usize::MAX as u64) as usize);
     while too_many - fit > 1 {
@@ -195,7 +197,7 @@ fn largest_capacity(format: Format) -> usize {
     fit
 }
 
-/// Whether each value that is asked for is in its range.
+/// Checks whether each requested value is in its range.
 pub(super) fn check(
     rate: Option<f64>,
     fingerprint_bits: Option<u32>,
@@ -217,7 +219,7 @@ pub(super) fn check(
 }
 
 impl Options {
-    /// The shape that is asked for, in the least memory.
+    /// The requested shape, in the least memory.
     pub(crate) fn shape(&self) -> Result<Shape, FilterError> {
         self.check()?;
         self.best(1, MISFIT).map_err(|least| match least {
@@ -226,7 +228,8 @@ impl Options {
         })
     }
 
-    /// The same, for keys that all come so many times, 2, 4 or 8, but for a misfit so probable; `None` if there is none.
+    /// The same, for keys that all come this many times, 2, 4 or 8, except with the given probability of a misfit; `None` if
+    /// there is none.
     pub(super) fn shape_of_copies(&self, copies: u32, misfit: f64) -> Option<Shape> {
         if self.capacity as u64 > MOST_KEYS {
             return None;
@@ -234,35 +237,37 @@ impl Options {
         self.best(copies, misfit).ok()
     }
 
-    /// The rate that is to be kept.
+    /// The rate that is to be guaranteed.
     fn rate_to_keep(&self) -> f64 {
         self.rate.unwrap_or(if self.has_width_only() { 1.0 } else { DEFAULT_RATE })
     }
 
-    /// Of the shapes that keep the rate, one in the least memory; else the least rate of those that do not, if there are any.
+    /// Of the shapes that keep the rate, the one in the least memory; otherwise the lowest rate of those that do not, if there
+    /// are any.
     fn best(&self, copies: u32, misfit: f64) -> Result<Shape, Option<f64>> {
         let made = |format| {
             let geometry = smallest(self.capacity, (copies, misfit), format)?;
             Some(Shape { format, geometry, capacity: self.capacity })
         };
         let rate = self.rate_to_keep();
-        // Of one width those that are emptier err less, but not at any price.
+        // Of one width, emptier shapes err less often, but not at any price.
         let least = self
             .fingerprint_bits
             .and_then(|_| self.formats().filter_map(made).map(|shape| shape.bytes()).min());
         let most = least.map_or(usize::MAX, |least| least.saturating_mul(EMPTIEST).max(SMALL));
-        // The first format that errs no more often when it is full to the last slot will do, in so many bytes.
+        // The first format that errs no more often when it is full to the last slot suffices, in this many bytes.
         let sure = self.formats().find(|format| full_rate(*format) <= rate).and_then(made);
         let (mut best, mut bytes) = (None, sure.map_or(most, |shape| shape.bytes().min(most)));
         for format in self.formats() {
-            // Most others cannot, if they had all these bytes: not worth the search for a size, a hundred times as long.
+            // Most others could not, even with all these bytes: not worth the search for a size, which takes a hundred times as
+            // long.
             let slots = slots_within(format, bytes);
             if self.capacity as f64 > slots || rate_at(format, self.capacity as f64, slots) > rate {
                 continue;
             }
             let will_do = |shape: &Shape| shape.bytes() <= bytes && shape.rate_when_full() <= rate;
             if let Some(shape) = made(format).filter(will_do) {
-                // The first of those that are equal.
+                // The first of equal shapes.
                 (best, bytes) = (Some(shape), shape.bytes() - 1);
             }
         }
@@ -270,12 +275,12 @@ impl Options {
         best.ok_or_else(|| within().map(|shape| shape.rate_when_full()).reduce(f64::min))
     }
 
-    /// Whether a width is asked for, and no rate.
+    /// Whether a width is requested, and no rate.
     fn has_width_only(&self) -> bool {
         self.fingerprint_bits.is_some() && self.rate.is_none()
     }
 
-    /// The formats that will do; what comes first is preferred among equals: it is the faster.
+    /// The formats that suffice; an earlier one is preferred among equals, because it is faster.
     fn formats(&self) -> impl Iterator<Item = Format> + '_ {
         let slots: &[u32] = match self.bucket_slots {
             Some(ref slots) => core::slice::from_ref(slots),
@@ -392,7 +397,7 @@ mod tests {
             assert!(slots(most) > u64::from(u32::MAX / 1000 * 999), "{format:?}: {}", slots(most));
             assert_eq!(slots(most_buckets(format.bucket_slots, 1 << 40)) >> 32, format.bucket_slots.into());
         }
-        // These would be a table of some 4.5 billion slots, in less than 2 GiB: beyond what 32 bits count.
+        // These would be a table of about 4.5 billion slots, in less than 2 GiB: beyond what 32 bits can count.
         for (fingerprint_bits, bucket_slots, capacity) in [(2, 4, 100_000_000), (3, 8, 1 << 30)] {
             let (fingerprint_bits, bucket_slots) = (Some(fingerprint_bits), Some(bucket_slots));
             let shape = Options { capacity, fingerprint_bits, bucket_slots, ..Options::default() }.shape();
@@ -433,7 +438,7 @@ mod tests {
             let FilterError::Capacity { limit, .. } = ask(Options { capacity, ..base }) else { panic!() };
             assert!(Options { capacity: limit, rate: Some(0.5), ..base }.shape().is_ok(), "{limit}");
         }
-        // Fewer false positives by much emptier buckets: no, unless one asks for them.
+        // Fewer false positives by much emptier buckets: no, unless they are requested.
         for (bits, capacity) in [(4, base.capacity), (8, 1000), (8, 10_000)] {
             let narrow = Options { fingerprint_bits: Some(bits), rate: Some(0.001), capacity, ..base };
             let FilterError::RateTooLow { limit, .. } = ask(narrow) else { panic!("{bits}") };

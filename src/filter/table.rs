@@ -1,20 +1,20 @@
 //! A filter's table: segments of equal size in one allocation, and how to read it.
 //!
-//! The maps' segments without payloads, and of fixed number. Anybody may read, at any time, without a lock, without a
-//! store and without waiting ([R2]..[R4]). Writes are in `locked`.
+//! The segments are those of the maps without payloads, and their number is fixed. Any thread may read, at any time, without a
+//! lock, without a store and without waiting ([R2]..[R4]). Writes are in `locked`.
 //!
 //! ```text
 //! | stripes of segment 0 | its words | stripes of segment 1 | its words | ... | 2 spare words |
 //! ```
 //!
-//! A fingerprint that is displaced is watched through the stripe of its pair, as in the maps. What was found is final:
-//! there is no payload that could be torn. Where one word may be half of a bucket, a change of one lane leaves the
-//! bits of the others alone, so that a torn bucket still has all that was in it throughout.
+//! Readers notice the displacement of a fingerprint through the stripe of its pair, as in the maps. A fingerprint that was
+//! found needs no further check: there is no payload that could be torn. Where one word may be half of a bucket, a change of
+//! one lane leaves the bits of the others alone, so that a torn bucket still has all fingerprints that were in it throughout.
 //!
-//! Not so in semi-sorted buckets of more than a word ([`Codec::TEARS`]). There every change of a bucket is watched:
-//! readers check a stripe for each of the two buckets. A look-up takes them as they are, and believes what it finds: a torn
-//! bucket may have it by chance, as a whole one may. Who finds nothing while a stripe is odd looks again, and takes that
-//! bucket's old content from the segment's undo copy; counts do so at once.
+//! This does not hold for semi-sorted buckets of more than a word ([`Codec::TEARS`]). There every change of a bucket is
+//! noticed: readers check a stripe for each of the two buckets. A look-up takes the buckets as they are, and believes what it
+//! finds: a torn bucket may have a fingerprint by chance, as a whole one may. A reader that finds nothing while a stripe is odd
+//! looks again, and takes that bucket's old content from the segment's undo copy; counts do so at once.
 
 use core::alloc::Layout as Memory;
 
@@ -28,26 +28,26 @@ use crate::engine::{Block, Meter, Version, begin_first, settled, unchanged};
 use crate::prefetch::prefetch;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, init_zeroed, spin_loop, step};
 
-/// Version counters of a table, shared out among its segments: few enough to stay in the first-level cache.
+/// The number of version counters of a table, shared out among its segments: few enough to stay in the first-level cache.
 const STRIPES: u32 = 1024;
-/// Fewest stripes in a segment: one cache line.
+/// The smallest number of stripes in a segment: one cache line.
 const MIN_STRIPES: u32 = 8;
-/// Words of a cache line.
+/// The number of words of a cache line.
 const LINE_WORDS: usize = 8;
 
 /// Segments, in one allocation.
 ///
-/// Nothing in it changes, but for what it points to. So the compiler need not load anew, look-up by look-up, what it has in
-/// registers: 6 instructions of 82 in a loop.
+/// Nothing in it changes, except the memory that it points to. So the compiler need not reload for each look-up the values that
+/// it has in registers: 6 instructions of 82 in a loop.
 pub(crate) struct Table {
     /// The words of the first segment's buckets; its stripes are before them.
     words: *const AtomicU64,
-    /// Bytes from one segment's words to the next one's, which are whole words.
+    /// The number of bytes from one segment's words to the next one's, which are whole words.
     stride: usize,
-    /// All bits but those that select a stripe, of which there are a power of two: a stripe's number, counted backwards from
-    /// the words, is anything with these bits.
+    /// All bits except those that select a stripe, of which there are a power of two: a stripe's number, counted backwards from
+    /// the words, is any number with these bits.
     not_stripe: u64,
-    /// Words before those of the buckets: what rounds the stripes up to cache lines, and the stripes.
+    /// The number of words before those of the buckets: the padding that rounds the stripes up to cache lines, and the stripes.
     head: u32,
     geometry: Geometry,
     segment_words: usize,
@@ -57,27 +57,27 @@ pub(crate) struct Table {
     bytes: usize,
 }
 
-/// The lock of a segment and what only its writers touch.
+/// The lock of a segment and the data that only its writers touch.
 #[derive(Default)]
 pub(crate) struct Write {
     pub(crate) state: Mutex<State>,
     /// Fingerprints in the segment. Stored under the lock.
     pub(crate) len: AtomicUsize,
-    /// The content before a change, of a bucket that tears; its number plus 1, or 0.
+    /// The content, before a change, of a bucket that tears; its number plus 1, or 0.
     undo_bucket: AtomicU64,
     undo_words: [AtomicU64; 2],
 }
 
-/// What the lock guards beside the table.
+/// The state that the lock guards in addition to the table.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     /// Fingerprints moved from one of their buckets to the other.
     pub(crate) displacements: u64,
-    /// No more inserts: the segment's table is being emptied into others.
+    /// No more insertions: the segment's table is being emptied into others.
     pub(crate) closed: bool,
 }
 
-// SAFETY: all that is shared is atomics and mutexes; the raw pointers lead into the table's own allocation.
+// SAFETY: everything that is shared is atomics and mutexes; the raw pointers lead into the table's own allocation.
 unsafe impl Send for Table {}
 // SAFETY: as above.
 unsafe impl Sync for Table {}
@@ -142,10 +142,10 @@ impl Table {
         (stripes as usize).next_multiple_of(LINE_WORDS)
     }
 
-    /// Bytes that a table would take, at the most.
+    /// The number of bytes that a table would take at most.
     pub(crate) fn bytes(geometry: Geometry, bucket_bits: u32) -> usize {
         let Some((memory, ..)) = Self::memory(geometry, bucket_bits) else { return usize::MAX };
-        // And what it may cost to align it.
+        // And the possible cost of its alignment.
         let beside = geometry.segments as usize * size_of::<CachePadded<Write>>() + 2 * memory.align();
         memory.size().saturating_add(beside)
     }
@@ -207,7 +207,7 @@ impl Table {
         self.writes.iter().map(|write| write.len.load(Ordering::Relaxed)).sum()
     }
 
-    /// The same of one segment.
+    /// The same for one segment.
     pub(crate) fn len_of(&self, segment: u32) -> usize {
         // Relaxed: information.
         self.writes[segment as usize].len.load(Ordering::Relaxed)
@@ -223,7 +223,7 @@ impl Table {
         self.writes.iter().map(|write| write.state.lock().displacements).sum()
     }
 
-    /// Where in this table something belongs.
+    /// The place in this table at which something belongs.
     #[inline(always)]
     pub(crate) fn place<C: Codec>(&self, _: C, at: impl ToPlace) -> Place {
         at.place(&self.geometry, C::FINGERPRINT_BITS)
@@ -244,8 +244,8 @@ impl Table {
         self.contains_carefully(codec, at)
     }
 
-    /// `contains`, when something moved or is just moving. The place is computed once more: kept for this, it would take
-    /// registers of the common path.
+    /// `contains`, when a fingerprint has moved or is just moving. The place is computed once more: if it were kept for this,
+    /// it would take registers of the common path.
     #[cold]
     #[inline(never)]
     fn contains_carefully<C: Codec>(&self, codec: C, at: impl ToPlace) -> bool {
@@ -254,23 +254,23 @@ impl Table {
         self.read_carefully(codec, place, has, 1) > 0
     }
 
-    /// How often the fingerprint of a place is in its buckets; waits for nobody. One copy may be counted twice while
-    /// it is being moved.
+    /// How often the fingerprint of a place is in its buckets; waits for nothing. One copy may be counted twice while it is
+    /// being moved.
     pub(crate) fn count<C: Codec>(&self, codec: C, place: Place) -> u32 {
         let count =
             |first, second| codec.count(first, place.fingerprint) + codec.count(second, place.fingerprint);
         self.read_carefully(codec, place, count, u32::MAX)
     }
 
-    /// Whether one of a place's buckets seems to have a free slot: no version is asked.
+    /// Whether one of a place's buckets seems to have a free slot: no version is checked.
     pub(crate) fn has_room<C: Codec>(&self, codec: C, place: Place) -> bool {
         let words = self.segment(place.segment).words;
         let (first, second) = load_pair(codec, words, place.first, place.second);
         codec.free_lane(first).or(codec.free_lane(second)).is_some()
     }
 
-    /// [R2]..[R4] for any state of the stripe: what `look` finds in a place's buckets, not less than what is there. So many
-    /// as `final_at` are believed without looking at the version. Every turn of the loop but the last was made necessary
+    /// [R2]..[R4] for any state of the stripe: the result of `look` in a place's buckets, not less than what is there. A result
+    /// of `final_at` or more is believed without looking at the version. Every turn of the loop but the last was made necessary
     /// by a writer that finished something meanwhile.
     #[inline]
     fn read_carefully<C: Codec>(
@@ -287,9 +287,9 @@ impl Table {
             let (first, second) = segment.pass(codec, place, &versions);
             let mut found = look(first, second);
             if found < final_at && versions.is_odd() {
-                // One fingerprint is being moved, and the writer may never get to finish. Whoever has seen its source
-                // empty sees its target filled: so look once more. Not instead: the first pass may have met it where it
-                // was, and the second miss it.
+                // One fingerprint is being moved, and the writer may never get to finish. A reader that has seen its source
+                // empty sees its target filled: so look once more. The second pass does not replace the first: the first may
+                // have met the fingerprint where it was, and the second may miss it.
                 step();
                 let (first, second) = segment.pass(codec, place, &versions);
                 found = found.max(look(first, second));
@@ -301,7 +301,7 @@ impl Table {
         }
     }
 
-    /// Starts loading what a look-up of a place reads; buckets have so many bits.
+    /// Starts loading the memory that a look-up of a place reads; buckets have this many bits.
     #[inline(always)]
     pub(crate) fn prefetch(&self, bucket_bits: u32, place: Place) {
         let segment = self.segment(place.segment);
@@ -333,7 +333,7 @@ impl<'a> Segment<'a> {
     #[inline(always)]
     pub(crate) fn stripe(&self, number: u32) -> &'a AtomicU64 {
         let stripe = (u64::from(number) | self.table.not_stripe) as isize;
-        // SAFETY: from minus the number of stripes to -1: as many are before the words as long as the table lives.
+        // SAFETY: from minus the number of stripes to -1: that many are before the words as long as the table lives.
         unsafe { &*self.words.address(0).offset(stripe) }
     }
 
@@ -361,7 +361,7 @@ impl<'a> Segment<'a> {
         (first, second)
     }
 
-    /// What was in a bucket before the change that is under way, if it is that bucket which is changed.
+    /// The content of a bucket before the change that is under way, if that bucket is being changed.
     #[cold]
     fn undone<C: Codec>(&self, codec: C, bucket: u32) -> Option<C::Bits> {
         let write = self.write();
@@ -383,7 +383,7 @@ impl<'a> Segment<'a> {
         }
     }
 
-    /// Empties all buckets, of a layout that does not tear: what half a bucket holds means what it meant in the whole. The
+    /// Empties all buckets, in a layout that does not tear: half a bucket's content means what it meant in the whole. The
     /// lock's holder only [I5].
     pub(crate) fn clear(&self) {
         (0..self.table.segment_words).for_each(|index| self.words.clear_word(index));

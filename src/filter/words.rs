@@ -1,11 +1,11 @@
 //! Arrays of 64-bit words, read and written at any bit.
 //!
-//! A table's words are atomics that anybody may read and the segment's lock holder writes [I5]; a view's are bytes
-//! that nobody writes. Bit `i` of the array is bit `i % 64` of word `i / 64`.
+//! A table's words are atomics that any thread may read and the segment's lock holder writes [I5]; a view's are bytes that
+//! nobody writes. Bit `i` of the array is bit `i % 64` of word `i / 64`.
 
 use crate::sync::{AtomicU64, Ordering, load_half, step};
 
-/// Words that a reader of the last bucket may read beyond it; nobody writes them.
+/// The number of words that a reader of the last bucket may read beyond it; nobody writes them.
 pub(crate) const SPARE_WORDS: usize = 2;
 
 /// Words that can be read.
@@ -13,10 +13,10 @@ pub(crate) trait Words: Copy {
     /// The word at `index`.
     fn word(self, index: usize) -> u64;
 
-    /// The 32 bits at `index`, counted in as many.
+    /// The 32 bits at `index`, counted in units of 32 bits.
     fn half(self, index: usize) -> u64;
 
-    /// The `bits` bits from `bit` on, 1 to 64; what is above them means nothing.
+    /// The `bits` bits from `bit` on, 1 to 64; higher bits of the result mean nothing.
     #[inline(always)]
     fn load_64(self, bit: u64, _bits: u32) -> u64 {
         let (index, shift) = ((bit >> 6) as usize, (bit & 63) as u32);
@@ -26,7 +26,7 @@ pub(crate) trait Words: Copy {
         low >> shift | (high << 1) << (63 - shift)
     }
 
-    /// The `bits` bits from `bit` on, 65 to 128; what is above them means nothing.
+    /// The `bits` bits from `bit` on, 65 to 128; higher bits of the result mean nothing.
     #[inline(always)]
     fn load_128(self, bit: u64, _bits: u32) -> u128 {
         let (index, shift) = ((bit >> 6) as usize, (bit & 63) as u32);
@@ -43,7 +43,7 @@ pub(crate) trait Words: Copy {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shared {
     base: *const AtomicU64,
-    /// How many words may be read, the spare ones included.
+    /// The number of words that may be read, including the spare ones.
     #[cfg(debug_assertions)]
     len: usize,
 }
@@ -97,8 +97,8 @@ impl Shared {
         }
     }
 
-    /// Writes the low `bits` bits of `value`, 1 to 64, into one word or two. Without asking which, or whether anything changed:
-    /// it would be predicted wrongly every other time.
+    /// Writes the low `bits` bits of `value`, 1 to 64, into one word or two. Does not check which, or whether anything changed:
+    /// that branch would be mispredicted every other time.
     #[inline(always)]
     fn store_across(self, index: usize, shift: u32, bits: u32, value: u64) {
         let mask = u64::MAX >> (64 - bits);
@@ -110,10 +110,10 @@ impl Shared {
         };
         replace(index, mask << shift, value << shift);
         let high = |word: u64| word >> 1 >> (63 - shift);
-        // The same word again, if all is in the first: the next one may belong to another segment.
+        // The same word again, if all bits are in the first: the next one may belong to another segment.
         let beyond = usize::from(shift + bits > 64);
         if cfg!(loom) && beyond == 0 {
-            // loom remembers seven stores to a word: what is old is to be seen as long as may be.
+            // loom remembers seven stores to a word: old values are to be seen as long as possible.
             return;
         }
         #[cfg(debug_assertions)]
@@ -130,14 +130,15 @@ impl Shared {
         let old = word.load(Ordering::Relaxed);
         let new = old & !mask | (value << shift) & mask;
         if new != old {
-            // Release: pairs with the Acquire of `word`. Who sees a source cleared sees the target filled [I3], and the
-            // same word may say both that a lane was filled and that another one was cleared before.
+            // Release: pairs with the Acquire of `word`. A reader that sees a source cleared sees the target filled [I3], and
+            // the same word may say both that a lane was filled and that another one was cleared before.
             word.store(new, Ordering::Release);
             step();
         }
     }
 
-    /// Empties a whole word; one that is empty is not written to, and so its page stays untouched. The lock's holder only [I5].
+    /// Empties a whole word; a word that is empty is not written to, and so its page stays untouched. The lock's holder only
+    /// [I5].
     pub(crate) fn clear_word(self, index: usize) {
         let word = self.at(index);
         // Relaxed, and Release: as in `store_in`.
@@ -149,7 +150,7 @@ impl Shared {
 
     /// Fills a whole word of a table that nobody else sees yet.
     pub(crate) fn set_word(self, index: usize, value: u64) {
-        // Relaxed: whoever hands the table over publishes it.
+        // Relaxed: the thread that hands the table over publishes it.
         self.at(index).store(value, Ordering::Relaxed);
     }
 }
@@ -171,7 +172,8 @@ impl Words for Shared {
     }
 }
 
-/// Words as little-endian bytes, and eight bytes more, so that 64 bits can be read from each of theirs. Beyond the end, zeros.
+/// Words as little-endian bytes, and eight more bytes, so that 64 bits can be read from each of the words' bytes. Beyond the
+/// end, zeros.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
 
@@ -204,7 +206,7 @@ impl Words for Bytes<'_> {
         bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes).into())
     }
 
-    /// From the bit's byte on: one load, where the bits and the seven that may come before them in their byte fit into a word.
+    /// From the bit's byte on: one load, if the bits and the up to seven that come before them in their byte fit into a word.
     #[inline(always)]
     fn load_64(self, bit: u64, bits: u32) -> u64 {
         let (byte, shift) = (bit >> 3, (bit & 7) as u32);
@@ -212,7 +214,8 @@ impl Words for Bytes<'_> {
         if bits <= 57 { low } else { low | (self.word_at(byte + 8) << 1) << (63 - shift) }
     }
 
-    /// From the bit's byte on: two words suffice, as buckets of more than 64 bits, and their halves, have multiples of four.
+    /// From the bit's byte on: two words suffice, as buckets of more than 64 bits, and their halves, have multiples of four
+    /// bits.
     #[inline(always)]
     fn load_128(self, bit: u64, bits: u32) -> u128 {
         let (byte, shift) = (bit >> 3, (bit & 7) as u32);
