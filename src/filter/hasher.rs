@@ -86,7 +86,7 @@ pub(crate) fn hash_bytes(hasher: &impl BuildHasher, key: &[u8]) -> u64 {
 /// on the machine; for a `usize`, so does their number. Override these methods, as here, or let keys be queried by bytes only,
 /// in the `_bytes` forms.
 ///
-/// The standard library's `DefaultHasher` and `ahash` may change with each version: not for filters that are kept.
+/// The standard library's `DefaultHasher` and `ahash` may change with each version: do not use them for filters that are kept.
 ///
 /// ```
 /// use std::hash::{BuildHasher, Hasher};

@@ -1,4 +1,4 @@
-//! Integers as registers of equal lanes: the little arithmetic that layouts need of `u64` and `u128`.
+//! Integers as registers of equal lanes: the few operations on `u64` and `u128` that layouts need.
 
 use core::fmt::Debug;
 use core::ops::{BitAnd, BitOr, BitXor, Not, Shl, Shr};

@@ -40,7 +40,7 @@ pub(crate) struct Parting {
 struct Block {
     /// `ends` says which part of it has been written.
     digests: Vec<MaybeUninit<Digest>>,
-    /// Room for each segment.
+    /// The number of digests that each segment has room for.
     each: usize,
     /// The ends of each segment's digests, and of its room.
     ends: Vec<(usize, usize)>,

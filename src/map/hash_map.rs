@@ -18,10 +18,10 @@ use crate::hash::Digest;
 ///
 /// Readers take no lock and never wait, not even for a writer that the system has suspended in the middle of moving an entry.
 /// They write no shared memory, except a count when an entry moved under them and they have to read again. Writers lock one
-/// segment of some thousand slots. References that a view returns live as long as the view.
+/// segment of a few thousand slots. References that a view returns live as long as the view.
 ///
 /// Look-ups are lock-free, not wait-free: a look-up begins again only if a writer has completed a move meanwhile. Apart from
-/// look-ups, two things may take a lock for a moment: a thread's first pin of any map, and the end of a pin on which a `flush`
+/// look-ups, two things may take a lock for a moment: a thread's first pin of any map, and the end of a pin for which a `flush`
 /// or many removed entries wait: it then frees what is due, running destructors as well.
 ///
 /// ```
@@ -70,7 +70,7 @@ use crate::hash::Digest;
 /// cells](crate::Builder::home_cells): key and value and a quarter more for each entry that the map is made for, from the
 /// start. If hashes are spread evenly, a map that has grown is between 44% and 88% full, up to 90% after `reserve`; one that
 /// was made for its entries by [`HashMap::with_capacity`], or by `collect` from an iterator that knows how many they are, is
-/// about 90% full; a `clone` mostly as full as its original. The map cuts plain entries from chunks of memory of its own.
+/// about 90% full; a `clone` is mostly as full as its original. The map cuts plain entries from chunks of memory of its own.
 /// Chunks that have become free, and tables that were outgrown, are kept for further entries and growth until
 /// [`Pinned::shrink_to_fit`]. But where three quarters of the entries' memory, and at least a megabyte, were free for a second,
 /// as after a pin that was held for long, writers give it back, a little with every 31 entries that are freed. A map that was
@@ -90,9 +90,9 @@ use crate::hash::Digest;
 /// A removed or replaced entry, key and value, is dropped later: not before every pin that is older than the removal has ended,
 /// and then together with others, in batches. So the entries that were removed last wait until more are removed,
 /// [`HashMap::flush`] is called, or the map is dropped. A pin that is held for long holds up all that is removed meanwhile:
-/// [`Stats::waiting`] counts those entries. Of the entries that other threads have removed, a call or a pin that ends drops
-/// about a hundred and leaves the rest to others, however many there are, unless it flushes, held up a flush, or was held while
-/// it removed many entries itself.
+/// [`Stats::waiting`] counts those entries. Of the entries that other threads have removed, a call or a pin that ends drops a
+/// few hundred and leaves the rest to others, however many there are, unless it flushes, held up a flush, or was held while it
+/// removed many entries itself.
 ///
 /// So the removal of a `Sender` or of a lock's guard does not close or unlock it. Call `flush` after the removal; or keep a
 /// resource that must be released at once (a lock, a file, a gigabyte) in a `Mutex<Option<_>>` or an `Arc`, and take it out of

@@ -58,10 +58,10 @@ pub(super) type Slots<K, V> = Directory<Inline<K, V>>;
 ///
 /// A slot is key and value, rounded up to a multiple of eight bytes, and one byte of tag. A map that has grown is between 44%
 /// and 88% full, up to 90% after `reserve`; one that was made for its entries by [`InlineMap::with_capacity`], or by `collect`
-/// from an iterator that knows how many they are, is about 90% full; a `clone` mostly as full as its original. Tables that were
-/// outgrown are used again for further growth, or freed with the map. A value that is within one 8-byte word of its slot is
-/// replaced by a single store; a value that spans more words is replaced after the slot has been copied, for readers that come
-/// meanwhile.
+/// from an iterator that knows how many they are, is about 90% full; a `clone` is mostly as full as its original. Tables that
+/// were outgrown are used again for further growth, or freed with the map. A value that is within one 8-byte word of its slot
+/// is replaced by a single store; a value that spans more words is replaced after the slot has been copied, for readers that
+/// come meanwhile.
 ///
 /// # Under a lock
 ///

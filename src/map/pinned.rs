@@ -337,7 +337,8 @@ impl<'m, K, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
             || table.prefetch_home(digest),
             |entry| {
                 // Not by `entry_behind`: the cold path is handed the closure, and if that had a pointer to the view, the view
-                // would have to be kept in memory. SAFETY: just found in the table; used under the guard.
+                // would have to be kept in memory.
+                // SAFETY: just found in the table; used under the guard.
                 key.equivalent(unsafe { &Entry::<K, V>::deref(entry).key })
             },
         );

@@ -39,7 +39,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         self.checked_insert_of(self.map.digest(&key), key, value)
     }
 
-    /// [`Pinned::checked_insert`] of a key with this digest.
+    /// [`Pinned::checked_insert`] for a key with this digest.
     #[inline(always)]
     fn checked_insert_of(&self, digest: Digest, key: K, value: V) -> Result<Option<&V>, Full<K, V>> {
         let mut spot = self.spot_of(digest, &key);
@@ -144,7 +144,7 @@ impl<K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'_, K, V, S, G> {
         }
     }
 
-    /// The same, of a key with this digest, under the lock at once.
+    /// The same, for a key with this digest, under the lock at once.
     #[inline(always)]
     pub(crate) fn try_find_or_add_of<E>(
         &self,

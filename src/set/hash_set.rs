@@ -11,11 +11,11 @@ use crate::engine::CapacityError;
 use crate::full::Full;
 use crate::map::{self, ExtractIf, HashMap};
 
-/// A concurrent hash set: a [`HashMap`] to `()`, by the names that sets have.
+/// A concurrent hash set: a [`HashMap`] to `()`, with the method names of a set.
 ///
-/// Look-ups take no lock and never wait; writers lock one segment of some thousand slots. Methods that return yes or no need no
-/// pin. References come from a pinned view, [`HashSet::pin`], or own their view, as a [`SetRef`] does. Several calls in a row
-/// are cheaper on one view, too, and walks need one: `for value in &set.pin()`.
+/// Look-ups take no lock and never wait; writers lock one segment of a few thousand slots. Methods that return yes or no need
+/// no pin. References come from a pinned view, [`HashSet::pin`], or own their view, as a [`SetRef`] does. Several calls in a
+/// row are cheaper on one view, too, and walks need one: `for value in &set.pin()`.
 ///
 /// ```
 /// let seen = koel::HashSet::new();

@@ -1,4 +1,4 @@
-//! The set: the map to `()`, by the names that sets have.
+//! The set: the map to `()`, with the method names of a set.
 //!
 //! | file | duty |
 //! | --- | --- |

@@ -114,7 +114,7 @@ impl<S> ScalableFilterBuilder<S> {
     }
 
     /// The probability with which a look-up of an absent key may say that it is present, over all tables, however many there
-    /// come to be: above 0 and below 1. It is 0.01 unless this or a width is given.
+    /// will be: above 0 and below 1. It is 0.01 unless this or a width is given.
     ///
     /// The first table has half of it, and each further table half of what the one before has. Fingerprints have at most 32
     /// bits, so that a filter with a low rate has few tables, and room for few keys unless its first table is large: at the
@@ -158,7 +158,7 @@ impl<S> ScalableFilterBuilder<S> {
     }
 
     /// Whether buckets of four are [semi-sorted](crate::FilterBuilder::semi_sorted), which saves one bit for each fingerprint
-    /// and makes look-ups slower. They are not, unless this says so.
+    /// and makes look-ups slower. By default they are not.
     ///
     /// ```
     /// let size_of = |sorted| koel::ScalableCuckooFilter::builder().semi_sorted(sorted).build().unwrap().memory_usage();

@@ -20,7 +20,7 @@
 //! | `info` | what a growing filter reports about itself |
 //! | `compact` | emptying tables into older ones |
 //! | `places` | one key in all tables |
-//! | `turns` | one key is inserted by one thread at a time, unless it is there |
+//! | `turns` | a key is inserted by one thread at a time, unless it is present |
 //! | `chain` | the list of tables, which readers follow without a lock |
 //! | `bytes` | to bytes and back |
 //! | `builder` | options |
