@@ -59,7 +59,7 @@ impl Parted {
         parting.finish()
     }
 
-    /// Whether they are by the segments of this geometry, or nearly all are.
+    /// Whether they are ordered by the segments of this geometry, or nearly all are.
     pub(crate) fn is_for(&self, geometry: &Geometry) -> bool {
         self.segments == geometry.segments && self.rest.len() <= self.len() / 8
     }

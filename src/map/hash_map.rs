@@ -137,10 +137,10 @@ use crate::hash::Digest;
 /// | a `Cache` with a weigher | the same, but at most an eighth of the bound, a 128th per thread, and each thread's last call |
 ///
 /// The slots of tables that are kept for growth count as well; a bound below half a million counts as half a million. A batch
-/// is 32 removals of one thread. It is dropped three or more batches later: the later, the faster the thread removes and the
-/// longer the machine takes to interrupt threads. The memory of entries that need no drop waits for some more removals in the
-/// same part of the map. If a thread has removed thousands of entries under another map's lock, by `clear`, say, and has not
-/// come back to the map, they are dropped as others remove, one for each.
+/// is 32 removals of one thread. It is dropped three or more batches later: the faster the thread removes and the longer the
+/// machine takes to interrupt threads, the more batches later. The memory of entries that need no drop waits for some more
+/// removals in the same part of the map. If a thread has removed thousands of entries under another map's lock, by `clear`,
+/// say, and has not come back to the map, they are dropped as others remove, one for each.
 ///
 /// Each call has a pin while it runs. Where more threads run than there are processors, the system stops some of them in the
 /// middle of a call, for milliseconds or longer, and entries that others remove meanwhile wait as well. A thread that writes to

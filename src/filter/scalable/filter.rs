@@ -53,7 +53,7 @@ use crate::sync::{AtomicUsize, Mutex, Ordering};
 /// with the right [capacity](ScalableFilterBuilder::capacity).
 ///
 /// A table that [`compact`](Self::compact) has given back is freed by the thread that looked at it last, which may do so in a
-/// look-up. Fingerprints are one bit wider in each further table, and in the first table they are up to one bit wider than in a
+/// look-up. Fingerprints are one bit wider in each further table, and in the first table they are one bit wider than in a
 /// [`CuckooFilter`](crate::CuckooFilter) of the same rate.
 ///
 /// # Union
