@@ -73,9 +73,9 @@ impl<K, V, S: BuildHasher> HashMap<K, V, S> {
 
     /// Removes a key, and returns the value it had, by value: with exclusive access to the map. Nothing waits to be dropped.
     /// For a shared map there is [`Pinned::remove`](crate::Pinned::remove), which returns a reference, as others may be looking
-    /// at the value; so does [`HashSet::take`](crate::HashSet::take) of a set. For all entries by value, use `for (key, value)
-    /// in map`, or, for a field, `in std::mem::take(&mut self.map)`. For a map in an `Arc`, `Arc::get_mut` and
-    /// `Arc::into_inner` give access, once nobody else has it.
+    /// at the value; so does [`HashSet::take`](crate::HashSet::take) of a set. To take all entries by value, there is the loop
+    /// `for (key, value) in map`, or, for a field, `in std::mem::take(&mut self.map)`. For a map in an `Arc`, `Arc::get_mut`
+    /// and `Arc::into_inner` give access, once nobody else has it.
     ///
     /// ```
     /// use std::thread::JoinHandle;

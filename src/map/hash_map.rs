@@ -614,8 +614,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Extend<(K, V)> for &HashMap<K, V, S> {
     }
 }
 
-/// Copies the pairs; otherwise as the implementation for owned pairs. From another map: `Extend::extend(&mut map,
-/// &other.pin())`.
+/// Copies the pairs; otherwise as the one for owned pairs. From another map: `Extend::extend(&mut map, &other.pin())`.
 ///
 /// ```
 /// let mut map = koel::HashMap::from([(1, "one")]);

@@ -280,7 +280,7 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     ///
     /// `f` runs exactly once, under the writer lock of the key's segment: nobody else writes to the key between what `f` sees
     /// and what it decides. It should be short; it may read the map, but not write to it. An insertion makes a new entry: this
-    /// key replaces the stored one. Where `f` never aborts, name a type: `Operation::<_, ()>::Insert(value)`.
+    /// key replaces the stored one. If `f` never aborts, say so in the type: `Operation::<_, ()>::Insert(value)`.
     ///
     /// # Panics
     ///
