@@ -63,16 +63,33 @@ const BEFORE: u64 = 72;
 /// Those of them that stay: one of the first page, and one of the last chunk.
 const STAY: [u64; 2] = [3, 50];
 
+/// A map of which few entries are left, and what it takes when it is empty.
+fn sparse(stay: &[u64]) -> (Map, usize) {
+    let map: Map =
+        HashMap::builder().fixed_capacity(200).hasher(Identity::default()).home_cells(false).build();
+    let empty = map.memory_usage();
+    (0..BEFORE).for_each(|key| put(&map, key));
+    let go = (0..BEFORE).filter(|key| !stay.contains(key));
+    go.for_each(|key| assert!(map.pin().remove(&key).is_some()));
+    map.flush();
+    (map, empty)
+}
+
+/// Nothing is left when all entries have gone.
+fn end(map: &Map, empty: usize) {
+    map.clear();
+    map.flush();
+    map.shrink_to_fit();
+    map.shrink_to_fit();
+    // A chunk that has not been cut to its end, and lists.
+    let left = map.memory_usage() - empty;
+    assert!(left < 5 * 4096, "{left} bytes are left");
+}
+
 #[test]
 fn a_piece_is_one_entry_s_while_chunks_are_given_back() {
     explore(1000, || {
-        let map: Map =
-            HashMap::builder().fixed_capacity(200).hasher(Identity::default()).home_cells(false).build();
-        let empty = map.memory_usage();
-        (0..BEFORE).for_each(|key| put(&map, key));
-        let go = (0..BEFORE).filter(|key| !STAY.contains(key));
-        go.for_each(|key| assert!(map.pin().remove(&key).is_some()));
-        map.flush();
+        let (map, empty) = sparse(&STAY);
         thread::scope(|scope| {
             let map = &map;
             for thread in 1..3 {
@@ -83,12 +100,34 @@ fn a_piece_is_one_entry_s_while_chunks_are_given_back() {
             }
         });
         STAY.into_iter().for_each(|key| check(&map, key));
-        map.clear();
-        map.flush();
+        end(&map, empty);
+    });
+}
+
+/// Those of them that stay where chunks are emptied: some of the first page, and a few of each chunk.
+const SPREAD: [u64; 8] = [1, 3, 5, 7, 20, 21, 50, 51];
+
+#[test]
+fn a_piece_is_one_entry_s_while_chunks_are_emptied() {
+    explore(1000, || {
+        let (map, empty) = sparse(&SPREAD);
         map.shrink_to_fit();
-        map.shrink_to_fit();
-        // A chunk that has not been cut to its end, and lists.
-        let left = map.memory_usage() - empty;
-        assert!(left < 5 * 4096, "{left} bytes are left");
+        thread::scope(|scope| {
+            let map = &map;
+            scope.spawn(move || {
+                for _ in 0..2 {
+                    SPREAD.into_iter().for_each(|key| put(map, key));
+                    map.flush();
+                    SPREAD.into_iter().for_each(|key| check(map, key));
+                }
+            });
+            scope.spawn(move || come_and_go(map, 1000));
+            scope.spawn(move || {
+                map.flush();
+                map.shrink_to_fit();
+            });
+        });
+        SPREAD.into_iter().for_each(|key| check(&map, key));
+        end(&map, empty);
     });
 }

@@ -3,9 +3,9 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
+use super::chunk::Chunk;
 use super::magazine::Magazine;
 use super::page::{Begin, PAGE};
-use super::sorting::Chunk;
 use crate::engine::Meter;
 
 /// Pages in every chunk but the first, which is one page.

@@ -11,6 +11,23 @@ pub(super) struct Free {
     next: Option<NonNull<Free>>,
 }
 
+impl Free {
+    /// Puts a free piece at the head of a list.
+    pub(super) fn link(piece: NonNull<Free>, head: &mut Option<NonNull<Free>>) {
+        // SAFETY: a free piece is its holder's, large enough and aligned for a link.
+        unsafe { piece.write(Free { next: *head }) };
+        *head = Some(piece);
+    }
+
+    /// Takes the piece at the head of a list.
+    pub(super) fn unlink(head: &mut Option<NonNull<Free>>) -> Option<NonNull<Free>> {
+        let piece = (*head)?;
+        // SAFETY: pieces in a list are free and hold a link.
+        *head = unsafe { piece.as_ref() }.next;
+        Some(piece)
+    }
+}
+
 /// Some free pieces, side by side in memory that is not theirs: who hands them on does not touch them, which may have been
 /// another core's for long. Owned by a slab, whose memory they are; dropping a magazine loses nothing but the knowledge that
 /// they are free.
@@ -92,19 +109,13 @@ impl Chain {
     /// Takes one: the last that was added.
     pub(super) fn pop(&mut self) -> Option<NonNull<Free>> {
         self.len = self.len.checked_sub(1)?;
-        let head = &mut self.heads[self.len % STRANDS];
-        let piece = head.expect("as many pieces are linked as are counted");
-        // SAFETY: pieces in a chain are free and hold a link.
-        *head = unsafe { piece.as_ref() }.next;
-        Some(piece)
+        let piece = Free::unlink(&mut self.heads[self.len % STRANDS]);
+        Some(piece.expect("as many pieces are linked as are counted"))
     }
 
     /// Adds one.
     pub(super) fn push(&mut self, piece: NonNull<Free>) {
-        let head = &mut self.heads[self.len % STRANDS];
-        // SAFETY: a free piece, ours, large enough and aligned for a link.
-        unsafe { piece.write(Free { next: *head }) };
-        *head = Some(piece);
+        Free::link(piece, &mut self.heads[self.len % STRANDS]);
         self.len += 1;
     }
 

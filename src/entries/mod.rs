@@ -8,8 +8,8 @@
 //! | `kept`, `part` | one that was found, and a part of its value, with what keeps it alive |
 //! | `entry_slab` | their memory |
 //! | `slab` | pieces of one size, whatever is in them |
-//! | `chunks` | what it is cut from |
-//! | `sorting` | which chunks of it are not in use |
+//! | `chunks`, `chunk` | what they are cut from |
+//! | `sorting` | which chunks are not in use, and which are to be emptied |
 //! | `surplus` | when so much of it is free that it is worth asking |
 //! | `homes` | cells of it that the digests of keys select |
 //! | `home_lines` | where those are, for look-ups |
@@ -17,6 +17,7 @@
 //! | `page` | what its pages begin with |
 //! | `model` | `homes` as models see them |
 
+mod chunk;
 mod chunks;
 mod entry;
 mod entry_slab;

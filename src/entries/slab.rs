@@ -222,12 +222,16 @@ impl Slab {
         unsafe { self.homes.release(&self.meter, wait) }
     }
 
-    /// Gives chunks back to the allocator of which no piece is in use [M4]. `reserves` is what the segments had.
+    /// Gives chunks back to the allocator of which no piece is in use [M4], and has writers empty those of which few are.
+    /// `reserves` is what the segments had.
     ///
     /// Looks at all free pieces twice, at some at a time; nothing is done if there is no memory for a list of the chunks.
     pub(super) fn release(&self, reserves: Chain) {
         self.give_back(reserves);
         // What has been begun already may not know of all that is free now.
+        if let Some(sorting) = self.sorting.lock().as_mut() {
+            sorting.give_up();
+        }
         while self.release_some(self.sorting.lock()) {}
         self.begin_release();
         while self.release_some(self.sorting.lock()) {}
@@ -236,20 +240,31 @@ impl Slab {
     /// Takes the chunks out, to be sorted. False: that has been done already, or there is no memory for it.
     fn begin_release(&self) -> bool {
         let mut sorting = self.sorting.lock();
-        if sorting.is_some() {
+        if let Some(sorting) = sorting.as_mut() {
+            if sorting.is_resting() {
+                // What it withholds comes back first.
+                sorting.give_up();
+                // Relaxed: advice.
+                self.is_releasing.store(true, Ordering::Relaxed);
+            }
             return false;
         }
         let Ok(mut new) = try_box(Sorting::default()) else { return false };
         let Some(chunks) = self.chunks.lock().take() else { return false };
-        // As many as there are now: what others return meanwhile may stay.
-        *new = Sorting::new(chunks, core::array::from_fn(|place| self.returned[place].lock().magazines()));
+        *new = Sorting::new(chunks, self.magazines());
         *sorting = Some(new);
         // Relaxed: advice.
         self.is_releasing.store(true, Ordering::Relaxed);
         true
     }
 
-    /// Does a step of what has been begun, whoever did that; false if there is none.
+    /// As many magazines as each place has now: those that others return meanwhile may stay.
+    fn magazines(&self) -> [usize; PLACES] {
+        core::array::from_fn(|place| self.returned[place].lock().magazines())
+    }
+
+    /// Does a step of what has been begun, by any thread; false if there is no next one, or if that waits for pieces that
+    /// writers return.
     fn release_some(&self, mut sorting: MutexGuard<'_, Option<Box<Sorting>>>) -> bool {
         let Some(now) = sorting.as_mut() else { return false };
         if let Some(place) = now.place() {
@@ -272,6 +287,28 @@ impl Slab {
             // dropped each of them that they met, and none is left. It is not among the chunks, so that nobody cuts more, and
             // is of this meter.
             unsafe { unused.free(&self.meter) };
+        } else if now.is_emptying() {
+            if now.wants_recount() {
+                now.recount(self.magazines());
+                return true;
+            }
+            let mut magazine = Magazine::default();
+            // The last that were returned: mostly by this thread, just now.
+            self.returned[shard()].lock().fill(&mut magazine);
+            let (others, unused) = now.withhold(&mut magazine);
+            drop(sorting);
+            self.give_back(others);
+            if let Some(unused) = unused {
+                // SAFETY: as above: this was its last piece, and the others are withheld.
+                unsafe { unused.free(&self.meter) };
+            }
+            return false;
+        } else if now.is_resting() {
+            // Relaxed: advice.
+            self.is_releasing.store(false, Ordering::Relaxed);
+            return false;
+        } else if let Some(withheld) = now.take_withheld() {
+            self.give_back(withheld);
         } else if let Some(ended) = sorting.take() {
             let (mut used, taken) = ended.into_chunks();
             self.chunks.lock().put_back(&mut used, taken);

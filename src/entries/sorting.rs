@@ -1,66 +1,50 @@
 //! [`Sorting`]: free pieces are told apart by their chunks, some at a time, until it is known which chunks nobody uses [M4].
 //!
-//! Whoever allocates meanwhile takes pieces from here before it asks for a new chunk: all that were free are here, and writers
-//! that found none would cut as many anew as they use while it lasts, which would then be there to be sorted the next time.
+//! A thread that allocates meanwhile takes pieces from here before it asks for a new chunk: all that were free are here, and
+//! writers that found none would cut as many new ones as they use while it lasts, which would have to be sorted next time.
+//!
+//! Chunks of which few pieces are in use are *emptied*: their free pieces are withheld, and so are those that writers return
+//! later, until the chunk is unused as well. Entries do not move, but a replaced one leaves its chunk for another. When no
+//! more chunks become unused this *rests*: what is withheld stays so, for a thread that finds no piece elsewhere.
 
-use core::alloc::Layout;
 use core::ptr::NonNull;
 
+use super::chunk::{Chunk, Fate};
 use super::magazine::{Chain, Free, Magazine};
-use crate::engine::Meter;
 use crate::sync::SCHEDULED;
-
-/// Memory from the allocator, and how many pieces have been cut from it.
-pub(super) struct Chunk {
-    pub(super) base: NonNull<u8>,
-    pub(super) layout: Layout,
-    pub(super) pieces: usize,
-    /// How many of them are free: counted by a [`Sorting`].
-    free: usize,
-}
-
-impl Chunk {
-    /// One of which nothing has been cut.
-    pub(super) fn new(base: NonNull<u8>, layout: Layout) -> Self {
-        Chunk { base, layout, pieces: 0, free: 0 }
-    }
-
-    fn is_unused(&self) -> bool {
-        self.free == self.pieces
-    }
-
-    /// Gives it back to the allocator.
-    ///
-    /// # Safety
-    ///
-    /// Nobody uses its pieces any more; `meter` is the one it was allocated with.
-    pub(super) unsafe fn free(self, meter: &Meter) {
-        // SAFETY: the caller's.
-        unsafe { meter.free(self.base, self.layout) };
-    }
-}
 
 /// Places that pieces are returned to.
 pub(super) const PLACES: usize = 8;
-/// Magazines whose pieces are looked at without a pause for who waits. Schedules have few, and a pause among them.
+/// Magazines whose pieces are looked at without a pause for those who wait. Schedules have few, and a pause among them.
 pub(super) const MAGAZINES_A_STEP: usize = if SCHEDULED { 1 } else { 8 };
 /// As many pieces.
 const PIECES_AT_A_TIME: usize = MAGAZINES_A_STEP * Magazine::ROOM;
+/// Classes of chunks by the share of their pieces that is in use.
+const CLASSES: usize = 32;
 
 /// Free pieces, and the chunks that they may be of: nobody cuts more pieces from these.
 #[derive(Default)]
 pub(super) struct Sorting {
-    /// In the order of their addresses, as long as there are pieces to be sorted.
+    /// In the order of their addresses.
     chunks: Vec<Chunk>,
-    /// How many chunks there were.
-    taken: usize,
     /// Magazines that are to be counted of each place that pieces are returned to.
     to_count: [usize; PLACES],
     counted: Chain,
     /// All are counted: of a chunk that is unused now no piece is given away any more.
     is_decided: bool,
-    /// Chunks that have turned out to be used, from the first one on.
+    /// Chunks that have turned out to be used, or were freed, from the first one on.
     seen: usize,
+    /// How many chunks are still to be emptied.
+    to_empty: usize,
+    /// How many pieces that have been returned just now are looked at, after a chunk was empty, until it is given up.
+    most_looks: usize,
+    /// How many of these are left.
+    looks: usize,
+    /// Since a chunk was empty all free pieces have been counted anew: some had been returned before anybody looked.
+    is_recounted: bool,
+    is_resting: bool,
+    /// Chunks that withhold nothing, from the first one on.
+    given_back: usize,
 }
 
 // SAFETY: the chunks go with the slab.
@@ -70,8 +54,8 @@ impl Sorting {
     /// Of these chunks, and so many magazines of each place.
     pub(super) fn new(mut chunks: Vec<Chunk>, to_count: [usize; PLACES]) -> Self {
         chunks.sort_unstable_by_key(|chunk| chunk.base);
-        chunks.iter_mut().for_each(|chunk| chunk.free = 0);
-        Sorting { taken: chunks.len(), chunks, to_count, ..Sorting::default() }
+        chunks.iter_mut().for_each(Chunk::begin_anew);
+        Sorting { chunks, to_count, ..Sorting::default() }
     }
 
     /// A place of which magazines are to be counted.
@@ -84,23 +68,65 @@ impl Sorting {
         self.to_count[place] = if has_more { self.to_count[place].saturating_sub(1) } else { 0 };
     }
 
-    /// Counts the pieces of a magazine.
+    /// Counts the pieces of a magazine: all of them, and when it is decided those of chunks that are to be emptied.
     pub(super) fn count(&mut self, magazine: &mut Magazine) {
-        debug_assert!(!self.is_decided);
+        let is_decided = self.is_decided;
         while let Some(piece) = magazine.pop() {
-            if let Some(chunk) = self.chunk_of(piece) {
-                chunk.free += 1;
+            match self.chunk_of(piece) {
+                Some(chunk) if !is_decided || chunk.fate == Fate::Emptied => chunk.free += 1,
+                _ => {}
             }
             self.counted.push(piece);
         }
     }
 
-    /// All are counted. False: that has been said before.
+    /// All are counted: chooses the chunks that are to be emptied. False: that has been done before.
     pub(super) fn decide(&mut self) -> bool {
-        !core::mem::replace(&mut self.is_decided, true)
+        if !self.is_decided {
+            self.is_decided = true;
+            self.choose();
+            return true;
+        }
+        false
     }
 
-    /// Takes some pieces out, when all are counted: those of chunks that others use. `None`: there are no more.
+    /// Chooses the chunks that are to be emptied, if more than half of the pieces are free in those that are used: the others,
+    /// which have the most in use, are to have room for all that are, and a quarter more.
+    fn choose(&mut self) {
+        let class = |chunk: &Chunk| chunk.used() * CLASSES / (chunk.pieces + 1);
+        let (mut used, mut room) = (0, [0; CLASSES]);
+        for chunk in self.chunks.iter().filter(|chunk| !chunk.is_unused()) {
+            used += chunk.used();
+            room[class(chunk)] += chunk.pieces;
+        }
+        let pieces: usize = room.iter().sum();
+        if pieces <= 2 * used {
+            self.given_back = self.chunks.len();
+            return;
+        }
+        let (mut wanted, mut least) = (used + used / 4, CLASSES - 1);
+        while wanted > room[least] {
+            wanted -= room[least];
+            least -= 1;
+        }
+        for chunk in self.chunks.iter_mut().filter(|chunk| !chunk.is_unused()) {
+            let class = class(chunk);
+            if class > least {
+                continue;
+            }
+            if class == least && wanted > 0 {
+                wanted = wanted.saturating_sub(chunk.pieces);
+                continue;
+            }
+            chunk.fate = Fate::Emptied;
+            self.to_empty += 1;
+        }
+        // Where keys are written alike, each entry has been replaced some times by then.
+        self.most_looks = 2 * pieces;
+        self.looks = self.most_looks;
+    }
+
+    /// Takes some pieces out, when all are counted: those of chunks that others use and that stay. `None`: there are no more.
     pub(super) fn sort(&mut self) -> Option<Chain> {
         debug_assert!(self.is_decided);
         let mut used = Chain::default();
@@ -108,8 +134,10 @@ impl Sorting {
             let Some(piece) = self.counted.pop() else {
                 return (looked_at > 0).then_some(used);
             };
-            if !self.chunk_of(piece).is_some_and(|chunk| chunk.is_unused()) {
-                used.push(piece);
+            match self.chunk_of(piece) {
+                Some(chunk) if chunk.is_unused() => {}
+                Some(chunk) if chunk.fate == Fate::Emptied => chunk.withhold(piece),
+                _ => used.push(piece),
             }
         }
         Some(used)
@@ -132,31 +160,130 @@ impl Sorting {
             }
             magazine.push(piece);
         }
+        if magazine.pieces().is_empty() && self.is_decided {
+            // More are in use than there is room for without what is withheld.
+            self.is_resting = true;
+            let some = (0..PIECES_AT_A_TIME).filter_map(|_| self.next_withheld());
+            some.take(Magazine::ROOM).for_each(|piece| magazine.push(piece));
+        }
         !magazine.pieces().is_empty()
     }
 
     /// Takes out a chunk that nobody uses, when all pieces are sorted: it is to be freed. `None`: there are no more.
     pub(super) fn take_unused(&mut self) -> Option<Chunk> {
         debug_assert!(self.is_decided && self.counted.len() == 0);
-        self.seen += self.chunks[self.seen..].iter().take_while(|chunk| !chunk.is_unused()).count();
-        (self.seen < self.chunks.len()).then(|| self.chunks.swap_remove(self.seen))
+        let rest = &self.chunks[self.seen..];
+        self.seen += rest.iter().take_while(|chunk| chunk.fate == Fate::Freed || !chunk.is_unused()).count();
+        (self.seen < self.chunks.len()).then(|| self.take(self.seen))
     }
 
-    /// The chunks that others use, and how many there were in all.
-    pub(super) fn into_chunks(self) -> (Vec<Chunk>, usize) {
-        (self.chunks, self.taken)
+    fn take(&mut self, at: usize) -> Chunk {
+        let chunk = &mut self.chunks[at];
+        if chunk.fate == Fate::Emptied {
+            self.to_empty -= 1;
+            (self.looks, self.is_recounted) = (self.most_looks, false);
+        }
+        chunk.take()
+    }
+
+    /// Whether chunks are still to be emptied.
+    pub(super) fn is_emptying(&self) -> bool {
+        self.to_empty > 0 && !self.is_resting
+    }
+
+    /// Whether nothing is to be done until somebody [gives up](Self::give_up) what is withheld.
+    pub(super) fn is_resting(&self) -> bool {
+        self.to_empty > 0 && self.is_resting
+    }
+
+    /// Withholds those of some free pieces that are of chunks to be emptied, and returns the others, and a chunk that is
+    /// unused now: it is to be freed.
+    pub(super) fn withhold(&mut self, magazine: &mut Magazine) -> (Chain, Option<Chunk>) {
+        debug_assert!(self.is_emptying() && self.counted.len() == 0);
+        let mut others = Chain::default();
+        let mut unused = None;
+        while let Some(piece) = magazine.pop() {
+            self.looks = self.looks.saturating_sub(1);
+            let emptied = self.at(piece).filter(|&at| self.chunks[at].fate == Fate::Emptied);
+            // One chunk at a time.
+            let Some(at) = emptied.filter(|_| unused.is_none()) else {
+                others.push(piece);
+                continue;
+            };
+            self.chunks[at].free += 1;
+            self.chunks[at].withhold(piece);
+            if self.chunks[at].is_unused() {
+                unused = Some(self.take(at));
+            }
+        }
+        self.is_resting = self.looks == 0 && self.is_recounted;
+        (others, unused)
+    }
+
+    /// Whether all free pieces are to be [counted anew](Self::recount).
+    pub(super) fn wants_recount(&self) -> bool {
+        self.looks == 0 && !self.is_recounted
+    }
+
+    /// Begins to count anew, so many magazines of each place.
+    pub(super) fn recount(&mut self, to_count: [usize; PLACES]) {
+        self.to_count = to_count;
+        (self.seen, self.looks, self.is_recounted) = (0, self.most_looks, true);
+    }
+
+    /// No further chunk is emptied; what is withheld is to be given back.
+    pub(super) fn give_up(&mut self) {
+        self.to_empty = 0;
+    }
+
+    /// Takes some pieces out that were withheld. `None`: there are no more.
+    pub(super) fn take_withheld(&mut self) -> Option<Chain> {
+        debug_assert!(self.to_empty == 0);
+        if self.given_back == self.chunks.len() {
+            return None;
+        }
+        let mut some = Chain::default();
+        (0..PIECES_AT_A_TIME).filter_map(|_| self.next_withheld()).for_each(|piece| some.push(piece));
+        Some(some)
+    }
+
+    /// A piece that was withheld, and is not known to be free any more; or the next chunk's turn has come.
+    fn next_withheld(&mut self) -> Option<NonNull<Free>> {
+        let chunk = self.chunks.get_mut(self.given_back)?;
+        let Some(piece) = chunk.pop_withheld() else {
+            chunk.stay();
+            self.given_back += 1;
+            return None;
+        };
+        chunk.free -= 1;
+        Some(piece)
+    }
+
+    /// The chunks that were not freed, and how many there were in all.
+    pub(super) fn into_chunks(mut self) -> (Vec<Chunk>, usize) {
+        let taken = self.chunks.len();
+        self.chunks.retain(|chunk| chunk.fate != Fate::Freed);
+        (self.chunks, taken)
     }
 
     /// The chunk of a piece; `None` if it is another's.
     fn chunk_of(&mut self, piece: NonNull<Free>) -> Option<&mut Chunk> {
+        let at = self.at(piece)?;
+        Some(&mut self.chunks[at])
+    }
+
+    /// Where that is.
+    fn at(&self, piece: NonNull<Free>) -> Option<usize> {
         let at = self.chunks.partition_point(|chunk| chunk.base.cast() <= piece).checked_sub(1)?;
-        let chunk = &mut self.chunks[at];
-        (piece.addr().get() - chunk.base.addr().get() < chunk.layout.size()).then_some(chunk)
+        let chunk = &self.chunks[at];
+        // One that was freed may have become part of another.
+        (chunk.fate != Fate::Freed && chunk.reaches(piece)).then_some(at)
     }
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
+    use core::alloc::Layout;
     use std::collections::HashSet;
 
     use super::*;
@@ -270,5 +397,143 @@ mod tests {
         assert_eq!(taken, (0..PIECES - 5).map(|at| scene.piece(0, at)).collect());
         let (used, unused) = end(sorting);
         assert_eq!((used, unused), ([].into(), [scene.piece(1, 0)].into()));
+    }
+
+    /// Ten chunks, of which four have many pieces in use and six have few, sorted; and the few.
+    fn sparse() -> (Scene, Sorting, Vec<NonNull<Free>>) {
+        let scene = Scene::of(10);
+        let mut sorting = Sorting::new(scene.chunks(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), [0; PLACES]);
+        let is_used = |chunk: usize, at: usize| if chunk % 3 == 0 { at < 60 } else { at < 5 };
+        let free = (0..10).flat_map(|chunk| (0..PIECES).map(move |at| (chunk, at)));
+        count(
+            &mut sorting,
+            free.filter(|&(chunk, at)| !is_used(chunk, at)).map(|(c, at)| scene.piece(c, at)),
+        );
+        assert!(sorting.decide());
+        let mut given = HashSet::new();
+        while let Some(mut some) = sorting.sort() {
+            given.extend(core::iter::from_fn(|| some.pop()));
+        }
+        let dense = [0, 3, 6, 9].into_iter().flat_map(|chunk| (60..PIECES).map(move |at| (chunk, at)));
+        assert_eq!(given, dense.map(|(chunk, at)| scene.piece(chunk, at)).collect());
+        assert!(sorting.take_unused().is_none() && sorting.is_emptying());
+        let few = [1, 2, 4, 5, 7, 8].into_iter().flat_map(|chunk| (0..5).map(move |at| (chunk, at)));
+        let few = few.map(|(chunk, at)| scene.piece(chunk, at)).collect();
+        (scene, sorting, few)
+    }
+
+    fn magazine(pieces: impl IntoIterator<Item = NonNull<Free>>) -> Magazine {
+        let mut magazine = Magazine::default();
+        pieces.into_iter().for_each(|piece| magazine.push(piece));
+        magazine
+    }
+
+    /// All that withheld pieces are given for, some at a time.
+    fn withheld(sorting: &mut Sorting) -> HashSet<NonNull<Free>> {
+        let mut all = HashSet::new();
+        while let Some(mut some) = sorting.take_withheld() {
+            while let Some(piece) = some.pop() {
+                assert!(all.insert(piece), "twice");
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn chunks_of_which_few_pieces_are_in_use_go_when_the_last_one_is_returned() {
+        let (scene, mut sorting, few) = sparse();
+        let mut freed = HashSet::new();
+        for (i, piece) in few.into_iter().enumerate() {
+            // Beside it comes one of a chunk that stays.
+            let (mut others, unused) = sorting.withhold(&mut magazine([scene.piece(0, i), piece]));
+            assert_eq!((others.pop(), others.pop()), (Some(scene.piece(0, i)), None));
+            assert_eq!(unused.is_some(), i % 5 == 4);
+            freed.extend(unused.map(|chunk| chunk.base.cast()));
+        }
+        assert_eq!(freed, [1, 2, 4, 5, 7, 8].map(|chunk| scene.piece(chunk, 0)).into());
+        assert!(!sorting.is_emptying() && withheld(&mut sorting).is_empty());
+        let (chunks, taken) = sorting.into_chunks();
+        assert_eq!((chunks.len(), taken), (4, 10));
+    }
+
+    #[test]
+    fn of_two_chunks_that_a_magazine_empties_one_waits_for_the_next_look() {
+        let (scene, mut sorting, _) = sparse();
+        let [first, last] = [1, 2].map(|chunk| (0..5).map(move |at| (chunk, at)));
+        let both = first.chain(last).map(|(chunk, at)| scene.piece(chunk, at));
+        let (mut others, unused) = sorting.withhold(&mut magazine(both));
+        let freed = unused.expect("one").base;
+        assert_eq!(freed, scene.piece(2, 0).cast());
+        let others: Vec<_> = core::iter::from_fn(|| others.pop()).collect();
+        assert_eq!(others.len(), 5);
+        // A piece of what another slab has in its place now.
+        let (mut strays, none) = sorting.withhold(&mut magazine([scene.piece(2, 7)]));
+        assert!(strays.pop().is_some() && none.is_none());
+        assert_eq!(
+            sorting.withhold(&mut magazine(others)).1.expect("the other").base,
+            scene.piece(1, 0).cast()
+        );
+    }
+
+    #[test]
+    fn what_was_returned_unseen_is_found_when_all_is_counted_anew() {
+        let (scene, mut sorting, few) = sparse();
+        let (unseen, rest) = few.split_at(5);
+        let cold = rest.last().copied();
+        let mut stays = (0..).map(|at| scene.piece(3, at % 60));
+        while !sorting.wants_recount() {
+            sorting.withhold(&mut magazine(stays.by_ref().take(Magazine::ROOM)));
+        }
+        sorting.recount([1; PLACES]);
+        assert_eq!(sorting.place(), Some(0));
+        count(&mut sorting, unseen.iter().copied().chain([scene.piece(3, 1)]));
+        (0..PLACES).for_each(|place| sorting.note_counted(place, false));
+        assert!(!sorting.decide());
+        let mut others = sorting.sort().expect("some");
+        assert_eq!((others.pop(), others.pop()), (Some(scene.piece(3, 1)), None));
+        assert!(sorting.sort().is_none());
+        assert_eq!(sorting.take_unused().expect("the first").base, scene.piece(1, 0).cast());
+        assert!(sorting.take_unused().is_none());
+        // It is worth another round; and when that was in vain it rests.
+        let mut rounds = 0;
+        while sorting.is_emptying() {
+            if sorting.wants_recount() {
+                sorting.recount([0; PLACES]);
+                rounds += 1;
+            }
+            sorting.withhold(&mut magazine(stays.by_ref().take(Magazine::ROOM)));
+        }
+        assert!(rounds == 1 && sorting.is_resting());
+        sorting.give_up();
+        let all = withheld(&mut sorting);
+        assert!(all.len() == 5 * (PIECES - 5) && !cold.is_some_and(|cold| all.contains(&cold)));
+    }
+
+    #[test]
+    fn who_finds_no_piece_elsewhere_has_those_that_are_withheld() {
+        let (scene, mut sorting, few) = sparse();
+        let mut taken = HashSet::new();
+        let mut magazine = Magazine::default();
+        while sorting.fill(&mut magazine) {
+            while let Some(piece) = magazine.pop() {
+                assert!(taken.insert(piece), "twice");
+            }
+            assert!(sorting.is_resting());
+        }
+        assert_eq!(taken.len(), 6 * (PIECES - 5));
+        assert!(few.iter().all(|piece| !taken.contains(piece)) && !taken.contains(&scene.piece(0, 99)));
+        sorting.give_up();
+        assert!(withheld(&mut sorting).is_empty());
+        assert_eq!(sorting.into_chunks().0.len(), 10);
+    }
+
+    #[test]
+    fn where_half_is_in_use_nothing_is_emptied() {
+        let scene = Scene::of(2);
+        let mut sorting = Sorting::new(scene.chunks(&[0, 1]), [0; PLACES]);
+        count(&mut sorting, (10..PIECES).map(|at| scene.piece(0, at)).chain([scene.piece(1, 0)]));
+        sorting.decide();
+        assert!(!sorting.is_emptying() && !sorting.is_resting());
+        assert_eq!(end(sorting).0.len(), PIECES - 9);
     }
 }

@@ -21,15 +21,15 @@ impl Surplus {
         Surplus { looked: Instant::now(), idle_bytes: 0, least_bytes: LEAST_BYTES }
     }
 
-    /// Whether to release what is free, of so many bytes in all: if three quarters of these have been idle since the last look,
-    /// and `least_bytes`. `idle` says how many have, and is asked once a second at most.
+    /// Whether to release what is free, of so many bytes in all: if half of these have been idle since the last look, and
+    /// `least_bytes`. `idle` says how many have, and is asked once a second at most.
     pub(super) fn is_worth_it(&mut self, idle: impl FnOnce() -> usize, bytes: usize) -> bool {
         let now = Instant::now();
         if now.duration_since(self.looked) < IDLE_FOR {
             return false;
         }
         (self.looked, self.idle_bytes) = (now, idle());
-        let is_worth_it = self.idle_bytes >= self.least_bytes && self.idle_bytes / 3 >= bytes / 4;
+        let is_worth_it = self.idle_bytes >= self.least_bytes && self.idle_bytes >= bytes / 2;
         if !is_worth_it {
             // If less is idle than when a release was in vain, twice of that is worth another.
             self.least_bytes = LEAST_BYTES.max(self.least_bytes.min(self.idle_bytes.saturating_mul(2)));
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_quarters_that_are_idle_for_a_while_and_a_megabyte_are_worth_it_and_then_twice_as_much() {
+    fn half_that_is_idle_for_a_while_and_a_megabyte_is_worth_it_and_then_twice_as_much() {
         let mut surplus = Surplus::new();
         assert!(!surplus.is_worth_it(|| unreachable!("nobody has looked for long"), 0));
         let mut ask = |idle, bytes| {
@@ -73,7 +73,7 @@ mod tests {
         let bytes = 100 << 20;
         assert!(!ask(LEAST_BYTES - 1, LEAST_BYTES) && ask(LEAST_BYTES, LEAST_BYTES));
         // What was idle has gone.
-        assert!(!ask(0, bytes) && !ask(bytes / 2, bytes) && ask(bytes * 4 / 5, bytes));
+        assert!(!ask(0, bytes) && !ask(bytes / 2 - 1, bytes) && ask(bytes * 4 / 5, bytes));
         // It has not.
         for _ in 0..3 {
             assert!(!ask(bytes * 4 / 5, bytes));

@@ -1,0 +1,96 @@
+//! [`Chunk`]: memory that a slab has from the allocator, and what a [`Sorting`](super::sorting::Sorting) knows of it.
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+
+use super::magazine::Free;
+use crate::engine::Meter;
+
+/// What becomes of a chunk that is being sorted.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) enum Fate {
+    /// It stays, and its free pieces are given away.
+    #[default]
+    Kept,
+    /// Its free pieces are withheld, until all of its pieces are free.
+    Emptied,
+    /// It was freed.
+    Freed,
+}
+
+/// Memory from the allocator, and how many pieces have been cut from it.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    pub(super) base: NonNull<u8>,
+    pub(super) layout: Layout,
+    pub(super) pieces: usize,
+    /// How many of them are known to be free.
+    pub(super) free: usize,
+    pub(super) fate: Fate,
+    /// Free pieces that are withheld, each linked to the next.
+    withheld: Option<NonNull<Free>>,
+}
+
+impl Chunk {
+    /// One from which nothing has been cut.
+    pub(super) fn new(base: NonNull<u8>, layout: Layout) -> Self {
+        Chunk { base, layout, pieces: 0, free: 0, fate: Fate::Kept, withheld: None }
+    }
+
+    /// Forgets what an earlier sorting knew of it.
+    pub(super) fn begin_anew(&mut self) {
+        debug_assert!(self.withheld.is_none() && self.fate != Fate::Freed);
+        (self.free, self.fate) = (0, Fate::Kept);
+    }
+
+    /// How many pieces are in use, as far as is known.
+    pub(super) fn used(&self) -> usize {
+        self.pieces - self.free
+    }
+
+    /// Whether no piece is in use.
+    pub(super) fn is_unused(&self) -> bool {
+        self.free == self.pieces
+    }
+
+    /// Whether its memory reaches as far as a piece that does not lie before it.
+    pub(super) fn reaches(&self, piece: NonNull<Free>) -> bool {
+        piece.addr().get() - self.base.addr().get() < self.layout.size()
+    }
+
+    /// Withholds a free piece of it.
+    pub(super) fn withhold(&mut self, piece: NonNull<Free>) {
+        Free::link(piece, &mut self.withheld);
+    }
+
+    /// A piece that was withheld; nobody else has it.
+    pub(super) fn pop_withheld(&mut self) -> Option<NonNull<Free>> {
+        Free::unlink(&mut self.withheld)
+    }
+
+    /// It is not emptied any more, if it was.
+    pub(super) fn stay(&mut self) {
+        debug_assert!(self.withheld.is_none());
+        if self.fate == Fate::Emptied {
+            self.fate = Fate::Kept;
+        }
+    }
+
+    /// The chunk itself, for the caller to free; what is left only tells that it was.
+    pub(super) fn take(&mut self) -> Chunk {
+        debug_assert!(self.is_unused());
+        self.withheld = None;
+        self.fate = Fate::Freed;
+        Chunk { pieces: self.pieces, ..Chunk::new(self.base, self.layout) }
+    }
+
+    /// Gives it back to the allocator.
+    ///
+    /// # Safety
+    ///
+    /// Nobody uses its pieces any more; `meter` is the one it was allocated with.
+    pub(super) unsafe fn free(self, meter: &Meter) {
+        // SAFETY: the caller's.
+        unsafe { meter.free(self.base, self.layout) };
+    }
+}
