@@ -1,11 +1,12 @@
-//! How many items a table of fixed capacity gives to the overflow: [`Allowance`].
+//! How many items a table of fixed capacity may put into the overflow: [`Allowance`].
 //!
-//! As long as it has fewer items than it promises to hold, what finds no path goes there. To know that is to look at all
-//! segments; and where these are smallest one item in six finds no path. So one count serves for many.
+//! As long as the table has fewer items than it promises to hold, an item that finds no path goes there. To know how many it
+//! has means looking at all segments, and where these are smallest, one item in six finds no path. So one count serves many
+//! items.
 
 use crate::sync::{AtomicUsize, Ordering};
 
-/// A count of all items is good for this part of the room that it finds.
+/// A count of all items is good for one part in this many of the room that it finds.
 const PART: usize = 64;
 
 /// How many items may go to the overflow before all are counted again.
@@ -13,17 +14,18 @@ const PART: usize = 64;
 pub(super) struct Allowance(AtomicUsize);
 
 impl Allowance {
-    /// None: all are to be counted for the next one.
+    /// None: the next one needs a count of all items.
     pub(super) fn none() -> Self {
         Allowance(AtomicUsize::new(0))
     }
 
-    /// The capacity is to change.
+    /// The capacity is about to change.
     pub(super) fn withdraw(&mut self) {
         *self = Allowance::none();
     }
 
-    /// Whether there is room for one more; `count` says for how many, and is asked only if that is not known.
+    /// Whether there is room for one more item. `count` says for how many there is room; it is called only if that is not
+    /// known.
     pub(super) fn take(&self, count: impl FnOnce() -> usize) -> bool {
         // Relaxed, here and below: a number, and what it allows may be a few too many.
         let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
@@ -40,7 +42,7 @@ impl Allowance {
 mod tests {
     use super::*;
 
-    /// What takes one after the other until there is no room: how many, and how often all were counted.
+    /// Takes one after the other until there is no room. Returns how many were taken, and how often all were counted.
     fn fill(allowance: &Allowance, room: usize) -> (usize, usize) {
         let (mut taken, mut counts) = (0, 0);
         while allowance.take(|| {

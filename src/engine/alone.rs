@@ -1,7 +1,8 @@
 //! Inserting while nobody else uses a segment: without its lock [W7].
 //!
 //! A lock is taken and given back by instructions that wait until all that was stored before has arrived where it belongs: so
-//! of many insertions each waits for memory by itself, however early that was asked for. Without locks their waits overlap.
+//! each of many insertions waits for memory by itself, however early that memory was prefetched. Without locks their waits
+//! overlap.
 
 use super::directory::Directory;
 use super::found::Found;
@@ -32,8 +33,9 @@ impl<P: Payload> Directory<P> {
     ///
     /// # Safety
     ///
-    /// As long as what is returned lives, nobody else reads or writes the segment that covers the digest, but who locks it for
-    /// what it was before, finds that it is not current, and lets go; and nobody frees segments or roots that were replaced.
+    /// As long as the returned value lives, nobody else reads or writes the segment that covers the digest, except a writer
+    /// that locks it for what it was before, finds that it is not current, and lets go; and nobody frees segments or roots that
+    /// were replaced.
     #[inline]
     pub(crate) unsafe fn find_alone(
         &self,
@@ -56,7 +58,7 @@ impl<'a, P: Payload> AloneSpot<'a, P> {
         self.found.is_some()
     }
 
-    /// Replaces the item that was found, if any was, by what `new` makes of it. Whether any was.
+    /// Replaces the item that was found, if any, by what `new` makes of it. Returns whether there was one.
     #[inline]
     pub(crate) fn replace(&mut self, new: impl FnOnce(P::Item) -> P::Item) -> bool {
         let Some(found) = self.found else { return false };
@@ -65,8 +67,8 @@ impl<'a, P: Payload> AloneSpot<'a, P> {
         true
     }
 
-    /// A hole for an item that was not found, for which others may be displaced; `None` if it was, or if it takes more than
-    /// that.
+    /// A hole for an item that was not found; others may be displaced for it. `None` if the item was found, or if it takes more
+    /// than displacing to make room.
     #[inline]
     pub(crate) fn hole(mut self) -> Option<AloneHole<'a, P>> {
         if self.found.is_some() || self.segment.is_filling_up() {
@@ -74,7 +76,7 @@ impl<'a, P: Payload> AloneSpot<'a, P> {
         }
         let failed = self.segment.state().tally.failed_searches;
         let Some(hole) = self.segment.hole_for(self.place, self.budget) else {
-            // Who inserts it with the lock searches again, and counts it.
+            // The insertion with the lock searches again, and counts the failure.
             self.segment.state().tally.failed_searches = failed;
             return None;
         };

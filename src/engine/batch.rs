@@ -1,11 +1,13 @@
 //! Many look-ups at once: each stage starts loading what the next one needs, for all keys, before any waits for it.
 //!
-//! A single look-up of a large table waits for memory two or three times; here the waits of a batch overlap. Stages are few,
-//! as each ends by waiting for its last line: the tags of both buckets, which a single look-up reads, too, are one.
+//! A single look-up of a large table waits for memory two or three times; here the waits of a batch overlap. There are few
+//! stages, because each ends by waiting for its last line: the tags of both buckets, which a single look-up reads as well, are
+//! one stage.
 //!
-//! For each key this is [R1], [R2], [R3] and [R4] for even versions, in that order; only other keys' steps come between. So
-//! what is found needs no more validation than in [`Directory::find`], to which every unclear case falls back. A tag whose slot
-//! is null is one: it is set before the slot is filled and cleared after it was emptied [I7], and the key may be behind it.
+//! For each key this is [R1], [R2], [R3] and [R4] for even versions, in that order; only other keys' steps come between. So a
+//! hit needs no more validation than in [`Directory::find`], to which every unclear case falls back. A tag whose slot is null
+//! is such a case: a tag is set before its slot is filled and cleared after the slot was emptied [I7], and the key may be in a
+//! later slot.
 
 use core::mem::MaybeUninit;
 
@@ -34,7 +36,7 @@ pub(crate) fn each_batch<T, A>(
     }
 }
 
-/// The digests of up to [`BATCH`] keys; the rest are none.
+/// The digests of up to [`BATCH`] keys; the remaining elements stand for no key.
 #[inline(always)]
 pub(crate) fn digests_of<T>(keys: &[T], digest: impl Fn(&T) -> Digest) -> [Digest; BATCH] {
     let mut digests = [Digest::ZERO; BATCH];
@@ -44,7 +46,7 @@ pub(crate) fn digests_of<T>(keys: &[T], digest: impl Fn(&T) -> Digest) -> [Diges
     digests
 }
 
-/// A look-up under way, as far as the tags have told.
+/// A look-up under way, with what the tags have shown so far.
 struct Pending<'a, P: Payload> {
     segment: SegmentRef<'a, P>,
     stripe: &'a AtomicU64,
@@ -118,7 +120,7 @@ impl<P: Payload> Directory<P> {
                 report(i, Some(item));
             }
             None if self.is_absent(digests[i], &pending[i]) => report(i, None),
-            // A tag that lied, or something moved, or there is overflow.
+            // The tag matched another key, or something moved, or there is overflow.
             None => {
                 self.count_if_changed(digests[i], &pending[i]);
                 report(i, self.find_and(digests[i], || (), move |item| eq(i, item), found));
@@ -138,14 +140,14 @@ impl<P: Payload> Directory<P> {
         (0..pending.len()).for_each(|i| settle(i, items[i]));
     }
 
-    /// [R4]: whether a key is absent. Only if neither bucket showed its tag: one whose slot is null or another key's settles
-    /// nothing, as of both buckets only the first match was read. An odd version is left to `find`.
+    /// [R4]: whether a key is absent. Only if neither bucket showed its tag: a matching tag whose slot is null or another key's
+    /// settles nothing, because only the first match of both buckets was read. An odd version is left to `find`.
     #[inline(always)]
     fn is_absent(&self, digest: Digest, key: &Pending<'_, P>) -> bool {
         key.slot.is_null() && self.is_settled(digest, &key.segment, key.stripe, key.version)
     }
 
-    /// Counts a retry if something has changed: not every key falls back for that. Not on the common path.
+    /// Counts a retry if something has changed: not every key that falls back does so for that reason. Not on the common path.
     #[cold]
     #[inline(never)]
     fn count_if_changed(&self, digest: Digest, key: &Pending<'_, P>) {
@@ -157,7 +159,7 @@ impl<P: Payload> Directory<P> {
 }
 
 impl<'a, P: Payload> Pending<'a, P> {
-    /// [R2], and of [R3] the tags; the slot is then on its way.
+    /// [R2], and the tags of [R3]; the slot is then on its way.
     #[inline(always)]
     fn new(segment: SegmentRef<'a, P>, place: Place) -> Self {
         let (buckets, stripe) = (segment.buckets(), segment.stripe(place));
@@ -170,7 +172,7 @@ impl<'a, P: Payload> Pending<'a, P> {
         Pending { segment, stripe, version, slot }
     }
 
-    /// Tells where the item was that [`Pending::read`] has found.
+    /// Reports where the item was that [`Pending::read`] has found.
     #[inline(always)]
     fn found(&self, found: impl Fn(&Segment<P>, u32, u32)) {
         let buckets = self.segment.buckets();

@@ -3,9 +3,9 @@
 //! Anyone may read; only the holder of the segment's lock fills and clears [I5]. This file keeps [I7]: while a
 //! slot's tag is 0 the slot is empty. Which of the two is written first depends on which one readers trust:
 //!
-//! * a nullable slot (a pointer) is the truth and the tag a hint: tag, then slot on the way in; slot, then tag on
-//!   the way out. A stale tag leads a reader to a null slot or to a live entry, never to one not yet inserted.
-//! * otherwise the tag is the truth: words, then tag on the way in; the tag alone on the way out.
+//! * a nullable slot (a pointer) is the truth and the tag a hint: tag, then slot when filling; slot, then tag when clearing. A
+//!   stale tag leads a reader to a null slot or to a live entry, never to one not yet inserted.
+//! * otherwise the tag is the truth: words, then tag when filling; the tag alone when clearing.
 
 use core::alloc::Layout;
 use core::mem::MaybeUninit;
@@ -19,11 +19,11 @@ use crate::hash::Place;
 use crate::prefetch::prefetch;
 use crate::sync::{AtomicU32, Ordering, init_zeroed, step};
 
-/// The half of a mark's byte that moves with the item. The other half belongs to the bucket and stays, for whoever evicts to
-/// note something there.
+/// The half of a mark's byte that moves with the item. The other half belongs to the bucket and stays: an eviction may note
+/// something there.
 pub(crate) const MARK: u8 = 0x0F;
 
-/// How many buckets ahead entries are fetched.
+/// How many buckets ahead entries are prefetched.
 const PREFETCH_DISTANCE: u32 = 4;
 
 /// Arrays of tag words and slots that somebody else allocated: a segment, or a block of overflow.
@@ -137,15 +137,15 @@ impl<P: Payload> Buckets<P> {
     #[inline]
     pub(crate) fn set_mark(&self, bucket: u32, lane: u32, mark: u8) {
         let word = self.marks(bucket);
-        // Relaxed, both: a mark is advice to whoever evicts. Readers change what they find by comparing and exchanging, so
-        // that none brings back the mark of an item that has left.
+        // Relaxed, both: a mark is advice to evictions. Readers change what they find by compare and exchange, so that none
+        // brings back the mark of an item that has left.
         debug_assert!(mark & !MARK == 0);
         let marks = word.load(Ordering::Relaxed) & !(u32::from(MARK) << (8 * lane));
         word.store(marks | u32::from(mark) << (8 * lane), Ordering::Relaxed);
     }
 
-    /// Changes the mark of a slot to what `change` makes of its byte, of which it leaves the bucket's half alone. Anybody: see
-    /// `set_mark`.
+    /// Changes the mark of a slot to what `change` makes of its byte, whose other half, the bucket's, it leaves alone. Any
+    /// thread may call this: see `set_mark`.
     #[inline(always)]
     pub(crate) fn change_mark(&self, bucket: u32, lane: u32, change: impl FnOnce(u8) -> u8) {
         let word = self.marks(bucket);
@@ -154,13 +154,13 @@ impl<P: Payload> Buckets<P> {
         let new = change(old);
         if new != old {
             let changed = marks ^ u32::from(old ^ new) << (8 * lane);
-            // Relaxed: as in `set_mark`. The same bits in the mark of another item, which has come to the slot meanwhile,
-            // only mark that. Lost if another mark of the bucket changes just now: it is advice.
+            // Relaxed: as in `set_mark`. The same bits in the mark of another item, which has come to the slot meanwhile, only
+            // mark that. The change is lost if another mark of the bucket changes at the same moment: it is advice.
             let _ = word.compare_exchange(marks, changed, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 
-    /// The mark of a slot, which moves with the item: of a map, split bits [G8], for the lock's holder only.
+    /// The mark of a slot, which moves with the item. In a map these are split bits [G8], for the lock's holder only.
     #[inline]
     pub(crate) fn mark(&self, bucket: u32, lane: u32) -> u8 {
         if P::MARKED {
@@ -186,7 +186,7 @@ impl<P: Payload> Buckets<P> {
         self.slots.wrapping_add((bucket as usize * SLOTS as usize + lane as usize) * P::WORDS)
     }
 
-    /// A slot of ours.
+    /// Names one of our slots.
     #[inline(always)]
     pub(super) fn found(&self, bucket: u32, lane: u32) -> Found {
         // SAFETY: within our arrays (`slot` asserts it), which are not null (`init`).
@@ -217,15 +217,15 @@ impl<P: Payload> Buckets<P> {
     #[inline(always)]
     pub(crate) fn slot_of(&self, place: Place, lane: u32) -> *const P::Word {
         debug_assert!(lane < 2 * SLOTS);
-        // Both are computed while the tags are on their way; then one selection is left.
+        // Both are computed while the tags are on their way; then only a selection is left.
         let first = self.slot(place.first, 0);
         let second = self.slot(place.second, 0).wrapping_sub(SLOTS as usize * P::WORDS);
         let bucket = if lane < SLOTS { first } else { second };
         bucket.wrapping_add(lane as usize * P::WORDS)
     }
 
-    /// The same in arithmetic: where the slot is only fetched and not read at once, the compiler makes a branch of the
-    /// selection, which nobody can predict. Where it is read at once the selection costs less.
+    /// The same by arithmetic: where the slot is only prefetched and not read at once, the compiler turns the selection into an
+    /// unpredictable branch. Where it is read at once, the selection costs less.
     #[inline(always)]
     pub(crate) fn computed_slot_of(&self, place: Place, lane: u32) -> *const P::Word {
         debug_assert!(lane < 2 * SLOTS);
@@ -236,7 +236,7 @@ impl<P: Payload> Buckets<P> {
         self.slots.wrapping_add(place.first as usize * words + lane as usize * P::WORDS).wrapping_add(skipped)
     }
 
-    /// What a slot holds: maybe torn, unless the lock is held.
+    /// What a slot holds; it may be torn, unless the lock is held.
     #[inline(always)]
     pub(crate) fn item(&self, bucket: u32, lane: u32) -> Option<P::Item> {
         // SAFETY: a slot within our arrays (`slot` asserts it), alive as long as we are used.
@@ -269,8 +269,8 @@ impl<P: Payload> Buckets<P> {
         debug_assert!(tag != 0 && tag_at(tags, lane) == 0, "a slot filled twice [I7]");
         let tags = tags | u32::from(tag) << (8 * lane);
         if P::NULLABLE {
-            // Release, though the tag alone shows nothing: the word may also say that another lane was cleared,
-            // and who learns that from this store must see that item's target filled [I3] and its version even.
+            // Release, though the tag alone shows nothing: the word may also say that another lane was cleared, and a reader
+            // that learns that from this store must see that item's target filled [I3] and its version even.
             word.store(tags, Ordering::Release);
             step();
             // SAFETY: as in `item`.
@@ -296,7 +296,7 @@ impl<P: Payload> Buckets<P> {
         // SAFETY: as in `item`.
         unsafe { P::clear(self.slot(bucket, lane)) };
         step();
-        // Release: pairs with the Acquire of `tags`: who sees a source cleared sees the target filled [I3].
+        // Release: pairs with the Acquire of `tags`: a reader that sees a source cleared sees the target filled [I3].
         word.store(tags & !(0xFF << (8 * lane)), Ordering::Release);
     }
 
@@ -318,15 +318,15 @@ impl<P: Payload> Buckets<P> {
         }
     }
 
-    /// Appends the slots that these items are in, in the same order.
+    /// Appends the slots of these items, in the same order.
     #[inline]
     pub(super) fn append_slots_to(&self, bucket: u32, out: &mut Vec<Found>) {
         // SAFETY: each is written.
         unsafe { self.append(bucket, out, |_, lane, to| _ = to.write(self.found(bucket, lane))) };
     }
 
-    /// Appends what `copy` writes for each lane that is taken. It is called for the others as well, and what it writes is
-    /// overwritten by the next: a branch for each lane would often be predicted wrongly.
+    /// Appends what `copy` writes for each lane that is taken. It is called for the other lanes as well, and what it writes for
+    /// them is overwritten by the next: a branch for each lane would often be mispredicted.
     ///
     /// # Safety
     ///
@@ -346,11 +346,11 @@ impl<P: Payload> Buckets<P> {
             copy(is_taken, lane, unsafe { &mut *room.add(appended) });
             appended += usize::from(is_taken);
         }
-        // SAFETY: so many have been written: the caller's.
+        // SAFETY: that many have been written: the caller's.
         unsafe { out.set_len(len + appended) };
     }
 
-    /// Starts loading what the items point to that come some buckets later.
+    /// Starts loading what the items some buckets later point to.
     #[inline]
     pub(super) fn fetch_ahead(&self, bucket: u32) {
         if P::NULLABLE && bucket + PREFETCH_DISTANCE < self.len {
@@ -358,8 +358,9 @@ impl<P: Payload> Buckets<P> {
         }
     }
 
-    /// Copies the items that `tags` says, of a bucket of other buckets, to the same slots of ours, which is empty: like
-    /// [`Buckets::fill`] with each, but that the caller calls `publish_departures` once before. The holder of both locks only.
+    /// Copies the items that `tags` selects from a bucket of other buckets to the same slots of our bucket, which is empty:
+    /// like [`Buckets::fill`] with each, except that the caller calls `publish_departures` once before. The holder of both
+    /// locks only.
     #[inline]
     pub(super) fn copy_from(&self, other: &Self, bucket: u32, tags: u32) {
         debug_assert_eq!(self.tags(bucket), 0, "a slot filled twice [I7]");
@@ -377,7 +378,7 @@ impl<P: Payload> Buckets<P> {
         }
     }
 
-    /// Replaces an item by one that takes its place in all: its tag and its split bits stay. Nobody else reads or writes.
+    /// Replaces an item by one that takes its place entirely: tag and split bits stay. Nobody else reads or writes.
     #[inline]
     pub(super) fn replace_alone(&self, bucket: u32, lane: u32, item: P::Item) {
         let slot = self.slot(bucket, lane);
@@ -385,7 +386,7 @@ impl<P: Payload> Buckets<P> {
         unsafe { P::store(slot, item, P::split_bits(slot)) };
     }
 
-    /// Empties the slots of a bucket that have these tags, where `tags` is not 0: like [`Buckets::clear`] of each.
+    /// Empties the slots of a bucket in whose lanes `tags`, which has their tags, is not 0: like [`Buckets::clear`] of each.
     #[inline]
     pub(super) fn clear_these(&self, bucket: u32, tags: u32) {
         if P::NULLABLE {
@@ -398,7 +399,7 @@ impl<P: Payload> Buckets<P> {
         self.set_tags(bucket, self.tags(bucket) ^ tags);
     }
 
-    /// Replaces the four tags of a bucket, in the order to the slots that [I7] asks for.
+    /// Replaces the four tags of a bucket. The caller orders this and its changes of the slots as [I7] asks.
     #[inline]
     fn set_tags(&self, bucket: u32, tags: u32) {
         // Release: as in `fill` and `clear`.
@@ -443,7 +444,7 @@ mod tests {
             mark | 2
         });
         assert_eq!(buckets.mark(1, 2), 9, "brought back the mark of another slot");
-        // The same slot: it has another item now, in another queue.
+        // The same slot, which has another item now, in another queue.
         buckets.change_mark(1, 0, |mark| {
             buckets.set_mark(1, 0, 4);
             mark | 2
@@ -455,7 +456,7 @@ mod tests {
         assert_eq!([0, 1, 2, 3].map(|lane| buckets.mark(1, lane)), [4, 0, 9 ^ 0b11, 0]);
     }
 
-    /// Of two arrays that lie side by side.
+    /// Two arrays that lie side by side.
     fn positions_of<P: Payload>() {
         let (mut tags, mut slots) = ([0_u64; 16], vec![0_u64; 2 * 3 * 4 * P::WORDS]);
         let slots = [0, 12 * P::WORDS].map(|at| NonNull::from(&mut slots[at]).cast());

@@ -1,4 +1,4 @@
-//! What is counted over all segments: items, slots, bytes, what happened.
+//! Counts over all segments: items, slots, bytes, events.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use super::stripes::{self, Version};
 use crate::sync::{Ordering, spin_loop};
 
 impl<P: Payload> Directory<P> {
-    /// How many items there are. Exact while nobody writes; never fewer than are there throughout.
+    /// How many items there are. Exact while nobody writes; never fewer than are present throughout the call.
     pub(crate) fn len(&self) -> usize {
         self.while_root_stays(|root| each_current(root, Segment::items).sum())
     }
 
-    /// Whether there are none. Exact while nobody writes; false if there is one throughout.
+    /// Whether there are no items. Exact while nobody writes; false if an item is present throughout the call.
     pub(crate) fn is_empty(&self) -> bool {
         self.while_root_stays(|root| each_current(root, Segment::items).all(|items| items == 0))
     }
@@ -28,8 +28,8 @@ impl<P: Payload> Directory<P> {
         self.while_root_stays(|root| each_current(root, Segment::slots).sum())
     }
 
-    /// What `ask` makes of the directory: again, if that has doubled under it. What then is in segments to which only the
-    /// longer one leads is no longer in those to which the other does [G6].
+    /// What `ask` makes of the root; asks again if the root has doubled meanwhile. Items in segments to which only the longer
+    /// root leads are then no longer in those to which the shorter one leads [G6].
     fn while_root_stays<T>(&self, ask: impl Fn(Root<'_, P>) -> T) -> T {
         loop {
             let root = self.root();
@@ -46,7 +46,7 @@ impl<P: Payload> Directory<P> {
         self.meter.bytes() + self.pool.lock().memory_usage()
     }
 
-    /// What counts the bytes.
+    /// The meter that counts the bytes.
     pub(crate) fn meter(&self) -> Arc<Meter> {
         Arc::clone(&self.meter)
     }
@@ -79,8 +79,8 @@ impl<P: Payload> Directory<P> {
     }
 }
 
-/// What `ask` says of each segment at some moment when it was current, if the root is so throughout. One that changes its
-/// place, or is split, may be asked twice.
+/// What `ask` says of each segment at some moment when it was current, if the root is current throughout. A segment that
+/// changes its place, or is split, may be asked twice.
 fn each_current<P: Payload, T>(root: Root<'_, P>, ask: impl Fn(&Segment<P>) -> T) -> impl Iterator<Item = T> {
     let mut last: Option<(*const Segment<P>, Version)> = None;
     (0..root.len).filter_map(move |index| {
@@ -89,7 +89,8 @@ fn each_current<P: Payload, T>(root: Root<'_, P>, ask: impl Fn(&Segment<P>) -> T
             // SAFETY: as in `Directory::locate`.
             let segment = unsafe { &*pointer };
             // All stripes change when a segment is emptied, and when it is filled, to be used anew [I8]: a segment to which
-            // several entries lead is asked once, but not one that has left the entry before and has come back at this.
+            // several entries lead is asked once, but not one that was replaced at the entry before and has come back at this
+            // one.
             let stripe = segment.overflow().stripe();
             let is_last =
                 |(last, version)| core::ptr::eq(last, pointer) && stripes::unchanged(stripe, version);

@@ -4,10 +4,10 @@
 //! when the length doubles entry i becomes 2i and 2i + 1: so a capacity need not be a power of two and the map
 //! still grows (`growth`). Anybody may read and lock at any time.
 //!
-//! Segments and roots that were replaced go to a pool and stay what they are; so a late reader reads stale data but
-//! never foreign memory, and needs no guard for it: before it reports a miss it looks whether the segment is still
-//! the current one [R4]. They are freed by whoever drains the pool [G5], `Table::purge` under guards or
-//! `InlineMap::release_unused` with the map to itself, and by `drop`.
+//! Segments and roots that were replaced go to a pool and stay what they are; so a late reader reads stale data but never
+//! foreign memory, and needs no guard for that: before it reports a miss, it checks that the segment is still the current one
+//! [R4]. They are freed by what drains the pool [G5], `Table::purge` under guards or `InlineMap::release_unused` with the map
+//! to itself, and by `drop`.
 
 use core::alloc::Layout;
 use core::panic::RefUnwindSafe;
@@ -33,15 +33,15 @@ pub(crate) struct Directory<P: Payload> {
     root: AtomicPtr<RootHeader>,
     pub(super) shape: Shape,
     pub(super) pool: Mutex<Pool<P>>,
-    /// Shared with what was retired: it may be freed after the map has moved elsewhere.
+    /// Shared with what was retired, which may be freed after the map has moved elsewhere.
     pub(super) meter: Arc<Meter>,
     pub(super) counts: Counts,
-    /// Of items that find no path, if the capacity is fixed.
+    /// For items that find no path, if the capacity is fixed.
     pub(super) allowance: Allowance,
 }
 
-/// A panic in user code leaves it whole. What it leads to has its own say in whoever owns it: the type behind a pointer is not
-/// known here, nor to walks.
+/// A panic in user code leaves the directory intact. Whether the entries it leads to are unwind safe is up to the type that
+/// owns the directory: the type behind a pointer is not known here, nor to walks.
 impl<P: Payload> RefUnwindSafe for Directory<P> {}
 
 /// What happened to the directory as a whole. All are Relaxed counts, for information.
@@ -71,7 +71,7 @@ pub(crate) struct Writing<'a, P: Payload> {
 pub(crate) struct Spot<'a, P: Payload> {
     pub(crate) writing: Writing<'a, P>,
     pub(crate) digest: Digest,
-    /// The digest's place in that segment.
+    /// The digest's place in the segment.
     pub(crate) place: Place,
     /// The key's slot, if it is there.
     pub(crate) found: Option<Found>,
@@ -102,7 +102,7 @@ impl<P: Payload> Directory<P> {
         Self::with_segments(shape, requested, shape.buckets, 0, coverage)
     }
 
-    /// An empty table of segments of so many buckets, whose levels are `level` at the most; together they cover all.
+    /// An empty table whose segments have so many buckets and are of `level` at the most; together they cover all prefixes.
     pub(super) fn with_segments(
         shape: Shape,
         requested: usize,
@@ -123,8 +123,7 @@ impl<P: Payload> Directory<P> {
         Ok(this)
     }
 
-    /// Allocates the first segments; `None` if there is no memory, and then nothing is left behind but what `drop`
-    /// frees.
+    /// Allocates the first segments; `None` if there is no memory; then nothing is left behind except what `drop` frees.
     fn populate(
         &self,
         buckets: u32,
@@ -159,8 +158,8 @@ impl<P: Payload> Directory<P> {
         Some(())
     }
 
-    /// Asks the allocator for everything at once and gives it back: a request far beyond the machine fails here, not
-    /// after it has eaten the machine piece by piece.
+    /// Asks the allocator for everything at once and gives it back: a request far beyond what the machine has fails here, not
+    /// after it has used up the memory piece by piece.
     pub(super) fn probe(bytes: usize) -> Option<()> {
         let whole = Layout::array::<u8>(bytes).ok()?;
         (bytes <= 64 << 20 || Meter::has(whole)).then_some(())
@@ -170,8 +169,8 @@ impl<P: Payload> Directory<P> {
     pub(super) fn root(&self) -> Root<'_, P> {
         // Acquire: pairs with the Release in `set_root`: the entries are seen [R1].
         let header = self.root.load(crate::reclaim::PROTECTED);
-        // SAFETY: never null once constructed. A root that was replaced is in the pool; what leaves that is freed when
-        // no guard is left, or with `&mut self` [I6], [G5].
+        // SAFETY: never null once constructed. A root that was replaced is in the pool; what leaves the pool is freed when no
+        // guard is left, or with `&mut self` [I6], [G5].
         let root = unsafe { Root::new(NonNull::new_unchecked(header)) };
         root.watch.read();
         root
@@ -206,10 +205,10 @@ impl<P: Payload> Directory<P> {
         segment
     }
 
-    /// Whether the directory still leads there: a miss in a segment that was replaced means nothing [I8].
+    /// Whether the directory still leads to this segment: a miss in a segment that was replaced means nothing [I8].
     ///
-    /// It is asked anew, so that what led there need not be kept in registers meanwhile: its root may have doubled and lead
-    /// to the same segment.
+    /// The directory is asked anew, so that the root that led there need not be kept in a register meanwhile; that root may
+    /// have doubled, and the new one lead to the same segment.
     #[inline(always)]
     pub(super) fn is_current(&self, prefix: u32, segment: &Segment<P>) -> bool {
         step();
@@ -225,17 +224,17 @@ impl<P: Payload> Directory<P> {
     /// # Panics
     ///
     /// If this thread is already writing to this table.
-    // Always: handed back through memory, what is found would be waited for.
+    // Always inlined: a result that is handed back through memory would have to be waited for.
     #[inline(always)]
     pub(crate) fn lock_and_find(&self, digest: Digest, eq: impl FnMut(P::Item) -> bool) -> Spot<'_, P> {
-        // On its way while we lock.
+        // This is on its way while we lock.
         let prefetch = |segment: &_| Self::prefetch_in(segment, digest);
         let (writing, place) = self.lock_after(digest.prefix(), prefetch);
         let found = writing.locked.find(place, eq);
         Spot { writing, digest, place, found }
     }
 
-    /// The same, unless somebody has locked the segment, or is replacing it: waits for nobody.
+    /// The same, unless another thread has locked the segment, or is replacing it: waits for nobody.
     ///
     /// # Panics
     ///
@@ -260,7 +259,7 @@ impl<P: Payload> Directory<P> {
         Self::prefetch_in(&self.locate(digest.prefix()), digest);
     }
 
-    /// Starts loading what `lock_and_find` reads, and tells where that is.
+    /// Starts loading what `lock_and_find` reads, and returns where that is.
     #[inline(always)]
     fn prefetch_in(segment: &Segment<P>, digest: Digest) -> Place {
         let buckets = segment.buckets();
@@ -280,7 +279,7 @@ impl<P: Payload> Directory<P> {
         self.lock_after(prefix, |_| ()).0
     }
 
-    /// What `prepare` made of the segment as well, before it was locked.
+    /// As [`Directory::lock`]; also returns what `prepare` made of the segment before it was locked.
     #[inline(always)]
     fn lock_after<T>(&self, prefix: u32, prepare: impl Fn(&Segment<P>) -> T) -> (Writing<'_, P>, T) {
         let entered = Entered::new(self);
@@ -297,7 +296,7 @@ impl<P: Payload> Directory<P> {
         }
     }
 
-    /// The table's options; a replica's segments may be others.
+    /// The table's options; a replica's segments may differ from them.
     pub(crate) fn shape(&self) -> Shape {
         self.shape
     }
@@ -313,9 +312,9 @@ impl<P: Payload> Directory<P> {
         self.shape.fixed_capacity.as_mut().map(|limit| core::mem::replace(limit, items))
     }
 
-    /// The shape of what is to be made in the place of this table for so many items: if it is empty, has less room, and grows.
+    /// The shape of a table that should replace this one for so many items: if this one is empty, has less room, and grows.
     pub(crate) fn shape_anew(&self, items: usize) -> Option<Shape> {
-        // In this order: to count slots is to look at all segments.
+        // In this order: counting slots means looking at all segments.
         if self.shape.fixed_capacity.is_some() || !self.is_empty() {
             return None;
         }
@@ -328,12 +327,12 @@ impl<P: Payload> Directory<P> {
         drop(Entered::new(self));
     }
 
-    /// Whether this thread holds a lock of this table, so that another one would panic.
+    /// Whether this thread holds a lock of this table, so that taking another one would panic.
     pub(crate) fn is_writing(&self) -> bool {
         reentry::is_writing(self)
     }
 
-    /// Whether this thread may not take a lock of this table, as it would panic.
+    /// Whether this thread may not take a lock of this table, because it would panic.
     pub(crate) fn may_not_write(&self) -> bool {
         reentry::may_not_write(self)
     }

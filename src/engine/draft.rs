@@ -9,20 +9,20 @@ use super::segment::{Segment, SegmentRef};
 
 /// Segments to make room for at a time when more splits are to come.
 const SEGMENTS_AT_ONCE: usize = 16;
-/// The same for a table of as many: then their tags are some huge pages.
+/// The same for a table that has at least this many segments: then their tags fill a few huge pages.
 const MANY_SEGMENTS: usize = 1024;
 
 /// There was no memory to grow, or the map has a fixed capacity and is full. Nothing has changed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoRoom;
 
-/// What a segment is wanted for.
+/// The purpose for which a segment is wanted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// More will be wanted.
+    /// More segments will be wanted.
     Split,
     Doubling,
-    /// To take less memory: nothing that was put away with its overflow, if [others](Pool::may_lack_overflow) are to be had.
+    /// To take less memory: no segment that was put away with its overflow, if [others](Pool::may_lack_overflow) are to be had.
     Shrinking,
 }
 
@@ -35,15 +35,15 @@ pub(super) struct Draft<'a, P: Payload> {
 impl<'a, P: Payload> Draft<'a, P> {
     /// Locks it and empties it, to be what covers entry `index` of a directory of `base << level`.
     pub(super) fn lock(&self, index: u32, level: u32) -> Locked<'a, P> {
-        // SAFETY: a draft is out of the pool and not retired, so nobody frees it until it is published [G1], [G2]; from
-        // then on it is current, and its lock is held for good [W1]; freed it is by way of the pool [G3], [G5].
+        // SAFETY: a draft is out of the pool and not retired, so nobody frees it until it is published [G1], [G2]; from then on
+        // it is current, and its lock is held for good [W1]; it is freed by way of the pool [G3], [G5].
         let mut locked = Locked::lock(unsafe { SegmentRef::new(self.segment) });
         locked.clear();
         locked.grow_early(false);
         let state = locked.state();
         debug_assert!(state.ahead.is_none(), "what is put into the pool gives up its copy");
         state.covers(index, level, self.directory.shape.segments);
-        // Of its earlier life.
+        // From its earlier life.
         state.tally = Default::default();
         state.parted_at = 0;
         locked

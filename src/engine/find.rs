@@ -14,7 +14,7 @@ use crate::sync::{AtomicU64, spin_loop, step};
 impl<P: Payload> Directory<P> {
     /// Finds the item that `eq` accepts. Takes no lock, writes nothing, waits for nobody.
     ///
-    /// `eq` is `Copy` so that the common path keeps what it captures in registers: the other one gets a copy. `shown` is
+    /// `eq` is `Copy` so that the common path keeps what it captures in registers: the other path gets a copy. `shown` is
     /// called on the common path as soon as a tag shows that the item may be there: to start loading what `eq` will read.
     #[inline(always)]
     pub(crate) fn find(
@@ -27,8 +27,8 @@ impl<P: Payload> Directory<P> {
     }
 
     /// Finds the item that `eq` accepts, as [`Directory::find`], and changes its mark to what `change` makes of it. Stores
-    /// nothing if that is the same, or if another thread changes a mark of the same bucket just now; nor if something
-    /// displaced others just now.
+    /// nothing if that is the same, if another thread changes a mark of the same bucket at that moment, or if a displacement is
+    /// under way.
     #[inline(always)]
     pub(crate) fn find_and_mark(
         &self,
@@ -80,10 +80,10 @@ impl<P: Payload> Directory<P> {
             && stripes::unchanged(stripe, version)
     }
 
-    /// `find`, when something moved, or is just moving, or overflowed. Every turn of the loop but the last was made
+    /// `find`, when something has moved, is moving, or has overflowed. Every iteration of the loop but the last was made
     /// necessary by a writer that finished something meanwhile.
     ///
-    /// `before` and `version` are what `find` started from: whether that has changed is asked here, off its path. If
+    /// `before` and `version` are what `find` started from: whether that has changed is checked here, off its common path. If
     /// not, the stripe was odd or there is overflow, and this is no retry to be counted.
     #[cold]
     #[inline(never)]
@@ -98,7 +98,7 @@ impl<P: Payload> Directory<P> {
         loop {
             let segment = self.locate(digest.prefix());
             if again {
-                // In the segment that is read again: the one before may have been replaced, and its count passed on.
+                // Counted in the segment that is read again: the one before may have been replaced, and its count passed on.
                 segment.count_retry();
             }
             match self.attempt(segment, digest, eq) {
@@ -134,8 +134,8 @@ impl<P: Payload> Directory<P> {
         step();
         let mut seen = segment.pass(place, stripe, version, || (), eq).map(|(item, _)| item);
         if matches!(seen, Probe::Miss) && version.is_odd() {
-            // One item is being moved, and the writer may never get to finish. Whoever has seen its source empty
-            // sees its target filled: so look once more.
+            // One item is being moved, and its writer may never get to finish. A reader that has seen the source empty sees the
+            // target filled: so look once more.
             step();
             seen = segment.pass(place, stripe, version, || (), eq).map(|(item, _)| item);
         }
@@ -218,7 +218,7 @@ mod tests {
             NonNull::from(&self.items[1])
         }
 
-        /// Makes the stripe odd as long as the result lives [W5].
+        /// Keeps the stripe odd as long as the result lives [W5].
         fn start(&self) -> Moving<'_> {
             let (segment, place) = self.segment();
             Moving::start(segment.stripe(place))
@@ -235,7 +235,7 @@ mod tests {
             buckets.clear(from, 1);
         }
 
-        /// Both.
+        /// Does both.
         fn displace(&self) -> Moving<'_> {
             let moving = self.start();
             self.shift();
@@ -264,7 +264,7 @@ mod tests {
             if overflow {
                 scene.segment().0.note_overflow();
             }
-            // Its tag was seen where it no longer is.
+            // The item's tag was seen where the item no longer is.
             let meanwhile = |comparison| {
                 if comparison == 1 {
                     drop(scene.displace());
@@ -289,7 +289,7 @@ mod tests {
         drop(moving);
     }
 
-    /// Once found, in an odd version, it is not looked for again: it may be moved just then.
+    /// Once an item is found in an odd version, it is not looked for again: it may be moved at that very moment.
     #[test]
     fn an_item_that_moves_after_it_was_found_is_found() {
         let scene = Scene::new();
@@ -299,7 +299,7 @@ mod tests {
                 drop(scene.displace());
                 moving.replace(Some(scene.start()));
             }
-            // 2 and 3 are of the pass that finds it.
+            // Comparisons 2 and 3 are those of the pass that finds it.
             4 => scene.shift(),
             _ => {}
         };
@@ -313,7 +313,7 @@ mod tests {
         for moves in 1..8 {
             let meanwhile = |comparison| {
                 if comparison <= moves {
-                    // The one before ends first.
+                    // The previous displacement ends first.
                     moving.take();
                     moving.replace(Some(scene.displace()));
                 }
@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(other, None, "what is not there is not waited for");
     }
 
-    /// Tags say "maybe" of a few absent keys only, also where there is overflow and while a writer is stopped.
+    /// Tags say "maybe" for only a few absent keys, even where there is overflow and while a writer is stopped.
     #[test]
     fn most_absent_keys_are_known_to_be_absent() {
         let scene = Scene::new();

@@ -5,8 +5,8 @@ use core::ptr::NonNull;
 /// An occupied slot, in a bucket or in the overflow. True as long as the lock is held and nothing is put or removed.
 /// Afterwards it is a hint: see `Locked::remove_if_there`.
 ///
-/// One word, that registers pass on: what is written to the stack in parts and read back as a whole has to wait until
-/// the parts have reached the cache. Its bucket and lane follow from its address, for the few who ask.
+/// One word, so that it is passed in a register: a value that is written to the stack in parts and read back as a whole has to
+/// wait until the parts have reached the cache. Bucket and lane follow from the address, for the few callers that need them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found(NonNull<()>);
 

@@ -1,9 +1,9 @@
 //! Growth: a segment is replaced by a larger one, or split; the root doubles when a split needs it.
 //!
-//! A replacement is built aside under its own lock from the old segment's items, published entry by entry, and the
-//! old segment, never written again while anyone could take it for current [I8], goes to the pool. Only writers of
-//! that one segment wait, for at most one segment's copy. A panic in the user's `Hash`, or a lack of memory, leaves
-//! the old segment as it was. A split leaves the half that stays where it is: see `split`.
+//! A replacement is built aside under its own lock from the old segment's items, published entry by entry, and the old segment,
+//! never written again while anyone could take it for current [I8], goes to the pool. Only writers of that one segment wait,
+//! for the copying of one segment at most. A panic in the user's `Hash`, or a lack of memory, leaves the old segment as it was.
+//! A split leaves the half that stays where it is: see `split`.
 
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ use super::sizing::{MAX_BUCKETS, MAX_SEGMENTS};
 use crate::hash::{Digest, Place, scale};
 use crate::sync::Ordering;
 
-/// Bytes up to which a root may have any number of entries a segment. To double it takes some hundred microseconds.
+/// Bytes up to which a root may have any number of entries per segment. To double such a root takes some hundred microseconds.
 const SMALL_ROOT: usize = 1 << 19;
 
 /// What replaces a segment: `count` segments of `buckets` each.
@@ -32,9 +32,9 @@ pub(super) struct Replacement {
 }
 
 /// Whether a root of so many entries may double, in a table of so many segments and bytes. Not if it would have more than eight
-/// entries a segment, as it would if keys that share their prefix went on splitting theirs, and be large as well: more than
-/// [`SMALL_ROOT`], or an eighth of the memory. Small ones have more entries where keys come in the order of their digests, as
-/// from a walk over a map with the same hash function.
+/// entries per segment, as it would if keys that share their prefix went on splitting their segment, and would be large as
+/// well: more than [`SMALL_ROOT`], or an eighth of the memory. Small roots have more entries where keys come in the order of
+/// their digests, as from a walk over a map with the same hash function.
 fn may_double(len: u32, segments: usize, bytes: usize) -> bool {
     let doubled = 2 * len as usize;
     let size = doubled * size_of::<usize>();
@@ -42,7 +42,7 @@ fn may_double(len: u32, segments: usize, bytes: usize) -> bool {
 }
 
 impl<P: Payload> Directory<P> {
-    /// Replaces a segment by one of twice the slots, if it need not be split: `writing` becomes a lock on that.
+    /// Replaces a segment by one of twice the slots, if it need not be split: `writing` becomes a lock on the new segment.
     pub(crate) fn double<'a>(
         &'a self,
         writing: &mut Writing<'a, P>,
@@ -99,14 +99,15 @@ impl<P: Payload> Directory<P> {
         Ok(())
     }
 
-    /// Whether the segment splits when it grows, rather than double. What has marks is a cache's: those do not grow so far.
+    /// Whether the segment splits when it grows, rather than doubling. Segments with marks are a cache's, and do not grow that
+    /// far.
     pub(super) fn splits(&self, locked: &Locked<'_, P>) -> bool {
         !P::MARKED
             && u64::from(locked.segment().buckets().len()) * 2 > u64::from(self.shape.split_buckets)
             && self.may_split(locked.state_ref().level)
     }
 
-    /// Whether a segment of `level` may split: not if the root would have to double, and [may not](may_double).
+    /// Whether a segment of `level` may split: not if the root would have to double but [may not](may_double).
     fn may_split(&self, level: u32) -> bool {
         let root = self.root();
         level < root.level
@@ -140,7 +141,7 @@ impl<P: Payload> Directory<P> {
         let parted_at = old.state_ref().parted_at;
         for locked in &mut new {
             locked.grow_early(replacement.grows_early);
-            // If growing has not parted them it is not tried again before there are twice as many.
+            // If growing has not parted the items, it is not tried again before there are twice as many.
             let state = locked.state();
             state.parted_at = parted_at.min(u32::try_from(state.overflow_len).unwrap_or(u32::MAX));
         }
@@ -152,13 +153,14 @@ impl<P: Payload> Directory<P> {
         let tally = core::mem::take(&mut old.state().tally);
         new[0].state().tally.add(&tally);
         new[0].state().keep = core::mem::take(&mut old.state().keep);
-        // Relaxed: a count. What late readers of the old segment add from here on is told when that is used again.
+        // Relaxed: a count. Retries that late readers of the old segment add from here on are reported when that segment is
+        // used again.
         let retries = old.segment().write().read_retries.swap(0, Ordering::Relaxed);
         new[0].segment().write().read_retries.fetch_add(retries, Ordering::Relaxed);
         let mine = new.swap_remove((scale(prefix, entries) - first) as usize);
         let ahead = old.state().ahead.take();
         let old = old.segment_ref().pointer();
-        // The old lock is released here, the other half's with `new`.
+        // The old lock is released here, that of the other half with `new`.
         writing.locked = mine;
         let mut pool = self.pool.lock();
         pool.put(old);
@@ -168,7 +170,7 @@ impl<P: Payload> Directory<P> {
         Ok(())
     }
 
-    /// Copies all items to the segment that `select` says, by its index.
+    /// Copies each item to the segment whose index `select` returns.
     fn copy(
         &self,
         old: &Locked<'_, P>,
@@ -191,7 +193,7 @@ impl<P: Payload> Directory<P> {
                     if locked.put_uncounted(place, item, mark, self.shape.budget) {
                         counts[target] += 1;
                     } else if P::MARKED || !locked.put_in_overflow(place, item, mark, &self.meter) {
-                        // A cache gives up growing instead: who evicts does not see what is in the overflow.
+                        // A cache gives up growing instead: evictions do not see what is in the overflow.
                         return Err(NoRoom);
                     }
                 }
@@ -199,9 +201,9 @@ impl<P: Payload> Directory<P> {
         }
         for (locked, count) in new.iter_mut().zip(counts) {
             locked.add_len(count);
-            // Copying is not inserting, and what it searched in vain is no failure.
+            // Copying is not inserting, and a search that fails here does not count as a failed one.
             locked.state().tally = Default::default();
-            // A late reader may have looked into the segment while it was empty.
+            // A late reader may have read the segment while it was empty.
             locked.bump_stripes();
         }
         Ok(())
@@ -290,7 +292,7 @@ pub(super) mod tests {
             assert!(len <= 8 * segments || is_small, "{len} for {segments}, {i} keys");
         }
         assert!(table.memory_usage() > table.meter.bytes(), "the list of roots that were replaced");
-        // Then the one segment doubles instead.
+        // Then that one segment doubles instead.
         assert!(table.stats().doublings > 0 && table.segments().count() < 20);
         assert!(table.slots() > 600 && table.len() == 600);
         for key in keys {
@@ -298,20 +300,20 @@ pub(super) mod tests {
         }
         let large = || table.segments().filter(|segment| segment.buckets().len() > 4).count();
         let before = large();
-        // Segments that have fewer entries' worth of prefixes to spare than the directory split as ever.
+        // Segments that are of a lower level than the directory split as ever.
         (0..60)
             .filter(|key| Digest::new(*key).prefix() >> 21 != 5)
             .for_each(|key| insert(&table, key).unwrap());
         assert_eq!(large(), before, "those whose keys are alike");
     }
 
-    /// What is cut at a time is what further splits will take; a doubling takes what it needs.
+    /// A split cuts at once what further splits will take; a doubling takes only what it needs.
     #[test]
     fn a_doubling_takes_memory_for_one_segment_and_a_split_for_sixteen_heads() {
         let table = table(segments_of(16));
         let size = |buckets| {
             let plan = Segment::<Words>::plan(buckets, table.shape.stripes_for(buckets)).unwrap();
-            // Memory that is aligned by hand is longer.
+            // Memory that is aligned by hand takes more bytes.
             (plan.head.size() + plan.tags.size() + 64, plan.slots.size() + 64)
         };
         let digest = Digest::new(7);
@@ -349,7 +351,7 @@ pub(super) mod tests {
         assert_eq!(meter.bytes(), 0);
     }
 
-    /// Colliding keys come first; the half that has none of them has no overflow afterwards.
+    /// Colliding keys are inserted first; the half that has none of them has no overflow afterwards.
     #[test]
     fn a_segment_with_overflow_splits_into_halves_that_have_their_own() {
         let table = table(segments_of(64));

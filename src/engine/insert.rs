@@ -8,8 +8,8 @@ use super::rehash::Rehash;
 use crate::hash::{Digest, Place};
 
 impl<P: Payload> Directory<P> {
-    /// Puts an item whose key is not in the table, as the caller has found under this lock; grows if it must. On an
-    /// error nothing has changed.
+    /// Puts an item whose key is not in the table, as the caller has established under this lock; grows the segment if it must.
+    /// On an error nothing has changed.
     #[inline]
     pub(crate) fn insert<'a>(
         &'a self,
@@ -41,21 +41,21 @@ impl<P: Payload> Directory<P> {
             writing.locked.put(place, item, mark, self.shape.budget)
         };
         if writing.locked.is_filling_up() {
-            // First: if the user's `Hash` panics, nothing has been inserted.
+            // This comes first: if the user's `Hash` panics, nothing has been inserted.
             self.copy_ahead(&mut writing.locked, rehash);
             if put(writing) {
                 return Ok(());
             }
         }
         while self.should_grow(&writing.locked) {
-            // Nobody has said how many are to come. Beyond 7/8 paths get long, and displacing costs more than growing.
+            // Nobody has said how many items are to come. Beyond 7/8, paths get long, and displacing costs more than growing.
             let has_grown = self.grow(writing, digest.prefix(), true, rehash).is_ok();
             if !has_grown && !writing.locked.is_filling_up() {
                 // All paths have been searched.
                 break;
             }
             if !has_grown {
-                // For want of memory what is free is filled, however long the paths.
+                // For want of memory, free slots are filled, however long the paths.
                 writing.locked.grow_early(false);
             }
             if put(writing) {
@@ -68,7 +68,7 @@ impl<P: Payload> Directory<P> {
         {
             return Ok(());
         }
-        // Colliding keys that growth cannot part, no memory, or bad luck in a map of fixed capacity.
+        // The cause is colliding keys that growth cannot part, no memory, or bad luck in a map of fixed capacity.
         let room = |capacity: usize| self.allowance.take(|| capacity.saturating_sub(self.len()));
         let has_room = self.shape.fixed_capacity.is_none_or(room);
         let place = Place::new(digest, writing.locked.segment().buckets().len());
@@ -85,9 +85,9 @@ impl<P: Payload> Directory<P> {
         self.shape.fixed_capacity.is_none() && in_buckets * 2 >= locked.slots()
     }
 
-    /// Whether what is in the overflow of a segment in which many slots are free collides in the bits that select bucket and
-    /// tag alone, as keys do that were chosen by some bits of their hashes: growing parts them in the end. Asked each time that
-    /// they are twice as many as growing has left, and a quarter of the slots at the least [G9].
+    /// Whether the items in the overflow of a segment with many free slots collide only in the bits that select bucket and tag,
+    /// as keys do that were chosen by some bits of their hashes: growing parts those in the end. Asked each time that there are
+    /// twice as many as growing has left, and at least a quarter as many as slots [G9].
     fn parts_overflow(&self, locked: &mut Locked<'_, P>, rehash: &dyn Rehash<P>) -> bool {
         let (many, asked) = (locked.state_ref().overflow_len, locked.state_ref().parted_at as usize);
         let least = 16.max(locked.slots() / 4).max(2 * asked);
@@ -104,7 +104,7 @@ impl<P: Payload> Directory<P> {
                 digests.extend(buckets.items(bucket).map(|(item, _)| rehash.digest(item).bits()));
             }
         }
-        // Not keys of few hashes: those stay together.
+        // Not if the keys have only a few hashes: those stay together.
         digests.sort_unstable();
         digests.dedup();
         digests.len() * 2 >= many
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(stats.failed_searches, 13, "of the last twelve, and of the one that was refused");
     }
 
-    /// More slots would not part them: half of two buckets' eight are taken when it stops.
+    /// More slots would not part them: half of the eight slots of two buckets are taken when growing stops.
     #[test]
     fn keys_of_one_digest_make_no_large_table() {
         let table = table(Options::default());
@@ -148,7 +148,7 @@ mod tests {
         assert!((0..100).all(|key| table.find(Digest::new(3), || (), |item| item.0 == key).is_some()));
     }
 
-    /// A segment's overflow is about a quarter of its slots then, and not all that ever came.
+    /// A segment's overflow is then about a quarter of its slots, and not all items that ever came.
     #[test]
     fn keys_that_collide_in_some_bits_are_parted_by_the_others() {
         // The same buckets and tag; the same buckets, of 4,096 and fewer; the same tag.
@@ -173,7 +173,8 @@ mod tests {
         }
     }
 
-    /// Growing would not part them before the root is far too large. They come and go, and as many are there again and again.
+    /// Growing would not part them before the root is far too large. They come and go, and reach the same number again and
+    /// again.
     #[test]
     fn keys_that_growing_does_not_part_make_no_larger_table_again_and_again() {
         let mix = |key: u64| (key + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 14;

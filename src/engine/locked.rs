@@ -1,9 +1,9 @@
 //! Writing to a segment: every method needs a [`Locked`], which is the proof of [I5]: the lock, or that nobody else uses the
 //! segment [W7].
 //!
-//! Find, put, replace, remove, each in the order that the invariants ask for. Nothing here calls the user's code
-//! but `find`'s comparison, and nothing is half done when that panics. Loads by the functions that readers have, too,
-//! are stronger than a holder needs: whatever was stored to the segment was stored under its lock.
+//! Find, put, replace, remove, each in the order that the invariants ask for. Nothing here calls the user's code except
+//! `find`'s comparison, and nothing is half done when that panics. Loads by functions that readers share are stronger than a
+//! holder needs: whatever was stored to the segment was stored under its lock.
 
 use core::ops::DerefMut;
 
@@ -21,8 +21,8 @@ use super::tags::{SLOTS, free_lane, tag_at};
 use crate::hash::Place;
 use crate::sync::{Exclusive, MutexGuard, exclusively, step};
 
-/// The share of a segment's slots, before 7/8 of them are taken, from which on items are copied ahead of its split: one in so
-/// many. While it is filled, so many slots must be looked at with each insertion.
+/// Items are copied ahead of a segment's split from the moment when one in so many of its slots is left before 7/8 are taken.
+/// While these last slots are filled, so many slots must be looked at with each insertion.
 pub(super) const SLOTS_PER_COPY_AHEAD: usize = 256;
 
 /// A segment and its lock, or what stands for it.
@@ -49,19 +49,19 @@ impl<'a, P: Payload> Locked<'a, P> {
         Locked { segment, state: segment.write().state.lock() }
     }
 
-    /// The same, unless somebody else has it.
+    /// The same, unless another thread holds the lock.
     pub(super) fn try_lock(segment: SegmentRef<'a, P>) -> Option<Self> {
         segment.write().state.try_lock().map(|state| Locked { segment, state })
     }
 }
 
 impl<'a, P: Payload> LockedAlone<'a, P> {
-    /// Without the lock.
+    /// Proceeds without the lock.
     ///
     /// # Safety
     ///
-    /// As long as this lives, nobody else reads or writes the segment, or does under its lock what they could see: who locks it
-    /// finds that it is not what he has looked for, and lets go.
+    /// As long as this lives, nobody else reads or writes the segment. Another thread may only lock it, find that it is not the
+    /// segment it was looking for, and let go.
     #[inline]
     pub(super) unsafe fn alone(segment: SegmentRef<'a, P>) -> Self {
         // SAFETY: the caller's.
@@ -76,18 +76,18 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
         self.segment.segment()
     }
 
-    /// What leads there.
+    /// The reference that leads there.
     #[inline]
     pub(super) fn segment_ref(&self) -> SegmentRef<'a, P> {
         self.segment
     }
 
-    /// What the lock guards beside the table.
+    /// What the lock guards in addition to the table.
     pub(crate) fn state(&mut self) -> &mut State<P> {
         &mut self.state
     }
 
-    /// What the lock guards beside the table, to look at.
+    /// What the lock guards in addition to the table, as a shared reference.
     pub(crate) fn state_ref(&self) -> &State<P> {
         &self.state
     }
@@ -97,7 +97,7 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
         self.segment.items()
     }
 
-    /// Split bits for an item of this prefix: the mark that it gets in a map [G8].
+    /// Split bits for an item of this prefix: the mark that the item gets in a map [G8].
     #[inline(always)]
     pub(super) fn split_bits(&self, prefix: u32) -> u8 {
         parting::split_bits::<P>(prefix, self.state.last_entries)
@@ -110,8 +110,8 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
 
     /// Finds the slot of the item that `eq` accepts.
     ///
-    /// Its loads are Acquire because readers share the code; under the lock Relaxed would do. One pass is enough, and
-    /// no version is asked: nothing moves.
+    /// Its loads are Acquire because readers share the code; under the lock Relaxed would do. One pass is enough, and no
+    /// version is checked: nothing moves.
     #[inline]
     pub(crate) fn find(&self, place: Place, mut eq: impl FnMut(P::Item) -> bool) -> Option<Found> {
         let buckets = self.segment.buckets();
@@ -144,7 +144,7 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
         Residents::of(&self.segment)
     }
 
-    /// The same, and apart from them what the lock guards beside the table.
+    /// The same, and separately what the lock guards in addition to the table.
     #[inline]
     pub(crate) fn parts(&mut self) -> (Residents<'_, P>, &mut State<P>) {
         (Residents::of(&self.segment), &mut self.state)
@@ -159,7 +159,7 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
     /// Whether a slot is in the overflow.
     #[inline]
     fn is_in_overflow(&self, found: Found) -> bool {
-        // Caches have none.
+        // Caches have no overflow.
         !P::MARKED && !self.segment.buckets().has(found)
     }
 
@@ -178,8 +178,8 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
         } else {
             // One word changes, by one store: readers see the old item or the new one.
             if !P::NULLABLE {
-                // Release: pairs with the Acquire fence in `unchanged`: who reads the new word sees all that came
-                // before this write. A pointer's store is Release itself.
+                // Release: pairs with the Acquire fence in `unchanged`: a reader of the new word sees all that came before this
+                // write. A pointer's store is Release itself.
                 stripes::publish_departures();
             }
             // SAFETY: an occupied slot of a live segment.
@@ -187,7 +187,7 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
         }
     }
 
-    /// Empties a slot of an item that has this place, as [`Residents::remove`], also one in the overflow.
+    /// Empties the slot of an item that has this place, as [`Residents::remove`] does, even if it is in the overflow.
     #[inline]
     pub(crate) fn remove(&mut self, place: Place, found: Found) {
         if self.is_in_overflow(found) {
@@ -198,7 +198,7 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
     }
 
     /// Empties a slot that was found under an earlier lock, if it is in this segment's buckets and holds what `is_same`
-    /// accepts; whether it did. An item that has moved, or is in the overflow, stays.
+    /// accepts. Returns whether it did. An item that has moved, or is in the overflow, stays.
     #[inline]
     pub(super) fn remove_if_there(&mut self, found: Found, is_same: impl FnOnce(P::Item) -> bool) -> bool {
         let buckets = self.segment.buckets();
@@ -227,15 +227,16 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
         self.set_len(self.len() - 1);
     }
 
-    /// When an item has left the overflow, or has not come there: if none is left, readers need not look there any more [R4].
+    /// Withdraws the overflow's mark when an item has left, or was not put there after all: if none is left, readers need not
+    /// look there any more [R4].
     fn withdraw_mark_if_empty(&self) {
         if self.state.overflow_len == 0 {
             self.segment.withdraw_overflow();
         }
     }
 
-    /// Puts an item whose key is not here into one of its buckets, displacing others if it must [W3]..[W6]. False:
-    /// there is no path, and nothing has changed.
+    /// Puts an item whose key is not here into one of its buckets, displacing others if it must [W3]..[W6]. Returns false if
+    /// there is no path; then nothing has changed.
     #[inline(always)]
     pub(crate) fn put(&mut self, place: Place, item: P::Item, mark: u8, budget: usize) -> bool {
         let Some(hole) = self.hole_for(place, budget) else { return false };
@@ -248,14 +249,14 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
     pub(super) fn put_into(&mut self, hole: Hole, tag: u8, item: P::Item, mark: u8) {
         let Hole { bucket, lane, hops } = hole;
         self.state.tally.path_lengths[hops] += 1;
-        // First: who sees it sees it counted.
+        // This comes first: a reader that sees the item sees it counted.
         self.add_len(1);
         self.note_change_of(bucket);
         self.segment.buckets().fill(bucket, lane, tag, item, mark);
     }
 
-    /// [`Locked::put`] of one of many, while nobody looks here yet: the caller counts them, and says how many by
-    /// [`Locked::add_len`].
+    /// [`Locked::put`] for one of many items, while nobody reads this segment yet: the caller counts them, and reports how many
+    /// by [`Locked::add_len`].
     #[inline]
     pub(crate) fn put_uncounted(&mut self, place: Place, item: P::Item, mark: u8, budget: usize) -> bool {
         let Some(Hole { bucket, lane, .. }) = self.hole_for(place, budget) else { return false };
@@ -276,13 +277,13 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
         }
     }
 
-    /// So many more items are there.
+    /// Counts so many more items.
     #[inline]
     pub(crate) fn add_len(&mut self, more: usize) {
         self.set_len(self.len() + more);
     }
 
-    /// Searches a path and moves its items, last first: the hole arrives in one of the two buckets.
+    /// Searches for a path and moves its items, last first: the hole arrives in one of the two buckets.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, roots: [u32; 2], budget: usize) -> Option<Hole> {
@@ -292,12 +293,12 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
             return None;
         }
         if in_buckets >= self.slots() {
-            // No slot is empty: a search would look at hundreds of buckets to find that out.
+            // No slot is empty: a search would look at hundreds of buckets to find that.
             self.state.tally.failed_searches += 1;
             return None;
         }
         let path: Option<path::Path> = path::search(&buckets, roots, budget);
-        // By reference: copied, it would have to wait for what was written in parts.
+        // By reference: a copy would have to wait for what was written in parts.
         let Some(path) = &path else {
             self.state.tally.failed_searches += 1;
             return None;
@@ -311,10 +312,10 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
 
     /// Moves one item to the hole in its other bucket [W5].
     ///
-    /// Who reads the tag, or the null, that `clear` stores, reads with Acquire and sees what `fill` stored before [I3].
-    /// Who has read the target before it was filled, and reads the source after it was cleared, sees the odd version or
-    /// a later one: the fence in `Moving::start` pairs with that in `unchanged` [R4], the store in `drop` with `begin`
-    /// [R2]. The loads here are a holder's: Relaxed would do.
+    /// A reader of the tag, or the null, that `clear` stores reads with Acquire and sees what `fill` stored before [I3]. A
+    /// reader that has read the target before it was filled, and reads the source after it was cleared, sees the odd version or
+    /// a later one: the fence in `Moving::start` pairs with that in `unchanged` [R4], the store in `drop` with `begin` [R2].
+    /// The loads here are a holder's: Relaxed would do.
     fn displace(&mut self, from: path::Hop, to: path::Hop) {
         let buckets = self.segment.buckets();
         let tag = tag_at(buckets.tags(from.bucket), from.lane);
@@ -324,7 +325,7 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
             unreachable!("a path leads over occupied slots");
         };
         let mark = buckets.mark(from.bucket, from.lane);
-        // Both: into the bucket that it leaves may come nobody, if there is no memory for the newcomer.
+        // Both are noted: if there is no memory for the newcomer, no other item may come to the bucket that this one leaves.
         self.note_change_of(from.bucket);
         self.note_change_of(to.bucket);
         let _moving = Moving::start(self.segment.stripe(place));
@@ -333,7 +334,7 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
         buckets.clear(from.bucket, from.lane);
     }
 
-    /// What has been copied of a slot's bucket ahead of a split is stale, if that is not in the overflow [G7].
+    /// Notes that the copy of a slot's bucket ahead of a split is stale, unless the slot is in the overflow [G7].
     #[inline]
     fn note_change(&mut self, found: Found) {
         let buckets = self.segment.buckets();
@@ -342,11 +343,11 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
         }
     }
 
-    /// What has been copied of this bucket ahead of a split is stale [G7].
+    /// Notes that the copy of this bucket ahead of a split is stale [G7].
     #[inline]
     fn note_change_of(&mut self, bucket: u32) {
         if P::MARKED {
-            // Never split.
+            // Caches' segments never split.
             return;
         }
         if let Some(ahead) = &mut self.state.ahead {
@@ -354,27 +355,28 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
         }
     }
 
-    /// Whether so few insertions are left before it grows that what will leave it should be copied [G7].
+    /// Whether so few insertions are left before the segment grows that the items that will leave it should be copied [G7].
     #[inline]
     pub(super) fn is_filling_up(&self) -> bool {
         !P::MARKED && self.len() >= self.state.filling_from
     }
 
-    /// How many insertions it is filling up with.
+    /// How many insertions count as filling up.
     fn last_ones(&self) -> usize {
         self.slots() / SLOTS_PER_COPY_AHEAD + 1
     }
 
-    /// So many items are there.
+    /// Sets how many items there are.
     pub(super) fn set_len(&self, len: usize) {
         self.segment.set_len(len);
     }
 }
 
 impl<'a, P: Payload> Locked<'a, P> {
-    /// Puts an item that found no path into the overflow. False: there is no memory, and nothing has changed.
+    /// Puts an item that found no path into the overflow. Returns false if there is no memory; then nothing has changed.
     pub(crate) fn put_in_overflow(&mut self, place: Place, item: P::Item, mark: u8, meter: &Meter) -> bool {
-        // First: as in `put`. And the mark: it may have been withdrawn, and who has found the item must see it from then on.
+        // First, as in `put_into`. So is the mark: it may have been withdrawn, and a reader that has found the item must see it
+        // from then on.
         self.add_len(1);
         self.segment.note_overflow();
         step();
@@ -396,7 +398,7 @@ impl<'a, P: Payload> Locked<'a, P> {
     }
 
     /// Whether the overflow has more free slots than the buckets have slots, and more than four slots for each of its items:
-    /// anew it would be shorter, as no list has more, not even one with a single item.
+    /// built anew it would be shorter, because no list has more then, not even one with a single item.
     pub(super) fn has_idle_overflow(&self) -> bool {
         let (overflow, taken) = (self.segment().overflow().slots(), self.state.overflow_len);
         overflow > self.slots() + taken && overflow > 4 * taken
@@ -407,7 +409,7 @@ impl<'a, P: Payload> Locked<'a, P> {
         if self.len() == 0 {
             return;
         }
-        // And a bucket more, of which all lanes are written before it is known how many are taken.
+        // And room for one more bucket, all of whose lanes are written before it is known how many are taken.
         out.reserve(self.len() + SLOTS as usize);
         for buckets in self.arrays() {
             (0..buckets.len()).for_each(|bucket| buckets.append_items_to(bucket, out));
@@ -425,7 +427,7 @@ impl<'a, P: Payload> Locked<'a, P> {
         }
     }
 
-    /// Whether it is to grow when it is 7/8 full, and not only when no path is found.
+    /// Sets whether the segment is to grow when it is 7/8 full, and not only when no path is found.
     pub(super) fn grow_early(&mut self, early: bool) {
         let full = (self.slots() * 7).div_ceil(8);
         self.state.filling_from = if early { full - self.last_ones() } else { usize::MAX };
@@ -436,7 +438,7 @@ impl<'a, P: Payload> Locked<'a, P> {
         (0..self.segment.buckets().len()).for_each(|bucket| self.note_change_of(bucket));
         self.segment.buckets().clear_all();
         self.segment.overflow().clear();
-        // Before the mark is withdrawn: a late reader that sees no mark any more must read again [I8].
+        // Before the mark is withdrawn: a late reader that no longer sees the mark must read again [I8].
         self.bump_stripes();
         self.state.overflow_len = 0;
         self.withdraw_mark_if_empty();
@@ -463,7 +465,7 @@ mod tests {
 
     type Words = Inline<u64, u64>;
 
-    /// A segment by itself.
+    /// A segment on its own.
     struct Alone {
         segment: NonNull<Segment<Words>>,
         meter: Meter,
@@ -492,7 +494,7 @@ mod tests {
             stripes.map(|stripe| stripe.load(Ordering::Relaxed)).collect()
         }
 
-        /// Items in all, and in the overflow.
+        /// The number of items in all, and of those in the overflow.
         fn items(&self) -> (usize, usize) {
             let locked = self.lock();
             (locked.len(), locked.state_ref().overflow_len)
@@ -572,7 +574,7 @@ mod tests {
         assert!(!is_marked());
     }
 
-    /// What the overflow holds does not make the buckets any fuller.
+    /// Items in the overflow do not make the buckets any fuller.
     #[test]
     fn a_segment_that_grows_early_searches_for_no_path_once_seven_eighths_of_its_slots_are_taken() {
         for round in 0..40 {

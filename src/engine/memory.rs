@@ -1,7 +1,7 @@
 //! Blocks of zeroed memory for segments, counted to the byte.
 //!
-//! A block is an allocation of its own, or a piece of one that many segments share so that huge pages can
-//! back it. Whoever owns a block frees it exactly once.
+//! A block is an allocation of its own, or a piece of one that many segments share so that huge pages can back it. The owner of
+//! a block frees it exactly once.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -14,12 +14,12 @@ use crate::sync::{AtomicUsize, Ordering};
 pub(crate) struct Meter(AtomicUsize);
 
 impl Meter {
-    /// Nothing allocated yet.
+    /// A meter that has counted nothing yet.
     pub(crate) fn new() -> Self {
         Meter::of(0)
     }
 
-    /// One that has counted so many bytes.
+    /// A meter that has counted so many bytes.
     pub(crate) fn of(bytes: usize) -> Self {
         Meter(AtomicUsize::new(bytes))
     }
@@ -58,12 +58,12 @@ impl Meter {
         Some(base)
     }
 
-    /// Whether the allocator has so much at once. Asks and gives back, and touches none of it.
+    /// Whether the allocator has so much memory at once. Allocates it and gives it back, without touching it.
     pub(crate) fn has(layout: Layout) -> bool {
         assert!(layout.size() > 0);
         // SAFETY: not of size zero.
         let Some(base) = NonNull::new(unsafe { alloc(layout) }) else { return false };
-        // Or the compiler would see that the memory is not used, and not ask for it.
+        // Otherwise the compiler would see that the memory is not used, and omit the allocation.
         let base = core::hint::black_box(base);
         // SAFETY: just allocated.
         unsafe { dealloc(base.as_ptr(), layout) };
@@ -83,7 +83,7 @@ impl Meter {
     }
 }
 
-/// A box; hands the value back if there is no memory for it.
+/// Puts a value into a box; hands it back if there is no memory.
 pub(crate) fn try_box<T>(value: T) -> Result<Box<T>, T> {
     let layout = Layout::new::<T>();
     if layout.size() == 0 {
@@ -98,7 +98,7 @@ pub(crate) fn try_box<T>(value: T) -> Result<Box<T>, T> {
     Ok(unsafe { Box::from_raw(base.as_ptr()) })
 }
 
-/// What the allocator gave and wants back.
+/// What the allocator gave and must get back.
 #[derive(Clone, Copy, Debug)]
 struct Allocation {
     base: NonNull<u8>,
@@ -112,7 +112,7 @@ struct Shared {
     blocks: AtomicUsize,
 }
 
-/// Where a block's memory is from.
+/// Where a block's memory comes from.
 #[derive(Debug)]
 enum Origin {
     Own(Allocation),
@@ -127,10 +127,10 @@ pub(crate) struct Block {
     origin: Origin,
 }
 
-/// How long a huge page is, and where one may begin.
+/// The length of a huge page, and the alignment at which one may begin.
 #[cfg(all(target_os = "linux", not(any(loom, miri))))]
 const HUGE_PAGE: usize = 2 << 20;
-/// What every allocator aligns to anyway. Up to here zeroed memory is `calloc`'s, whose fresh pages nobody has touched;
+/// The alignment that every allocator has anyway. Up to here zeroed memory is `calloc`'s, whose fresh pages nobody has touched;
 /// beyond, the standard library writes the zeros itself, and a large map would be resident before it is used.
 const LAZY_ALIGN: usize = 2 * size_of::<usize>();
 
@@ -156,7 +156,7 @@ impl Block {
         Some(Block { base, layout, origin: Origin::Own(allocation) })
     }
 
-    /// `count` blocks in one allocation, the last one first; on request the system is asked to use huge pages.
+    /// `count` blocks in one allocation, the last one first; if requested, the system is asked to use huge pages.
     pub(crate) fn allocate_shared(
         layout: Layout,
         count: usize,
@@ -213,12 +213,12 @@ impl Block {
         matches!((&self.origin, &other.origin), (Origin::Shared(mine), Origin::Shared(its)) if mine == its)
     }
 
-    /// Whether no more blocks than so many are left of the allocation that this one was cut from.
+    /// Whether at most `blocks` blocks are left of the allocation that this one was cut from.
     pub(super) fn is_one_of(&self, blocks: usize) -> bool {
         match self.origin {
             Origin::Own(_) => true,
-            // Relaxed: a count. Of blocks that go meanwhile it may tell as if they were there.
-            // SAFETY: the allocation lives until its last block is freed, and this one is not.
+            // Relaxed: a count. It may include blocks that are freed meanwhile. SAFETY: the allocation lives until its last
+            // block is freed, and this one is not.
             Origin::Shared(shared) => unsafe { shared.as_ref() }.blocks.load(Ordering::Relaxed) <= blocks,
         }
     }
@@ -232,8 +232,8 @@ impl Block {
         let Allocation { base, layout } = match self.origin {
             Origin::Own(allocation) => allocation,
             Origin::Shared(shared) => {
-                // AcqRel: the last to let go sees all the others done with their pieces.
-                // SAFETY: the allocation lives until its last block is freed.
+                // AcqRel: the last sharer to let go sees that all the others are done with their pieces. SAFETY: the allocation
+                // lives until its last block is freed.
                 if unsafe { shared.as_ref() }.blocks.fetch_sub(1, Ordering::AcqRel) > 1 {
                     return;
                 }
@@ -246,7 +246,8 @@ impl Block {
     }
 }
 
-/// Asks for huge pages. Advice: a system that does not take it changes nothing, and Miri, which has no such call, is not asked.
+/// Asks for huge pages. This is advice: a system that ignores it changes nothing, and Miri, which has no such call, is not
+/// asked.
 #[cfg(all(target_os = "linux", not(any(loom, miri))))]
 pub(crate) fn advise_huge_pages(base: NonNull<u8>, size: usize) {
     const MADV_HUGEPAGE: i32 = 14;
@@ -254,7 +255,7 @@ pub(crate) fn advise_huge_pages(base: NonNull<u8>, size: usize) {
     unsafe extern "C" {
         fn madvise(addr: *mut core::ffi::c_void, length: usize, advice: i32) -> i32;
     }
-    // Those that lie in it whole.
+    // Only the huge pages that lie entirely in the range.
     let skipped = base.addr().get().wrapping_neg() % HUGE_PAGE;
     let length = size.saturating_sub(skipped) / HUGE_PAGE * HUGE_PAGE;
     if length > 0 {

@@ -7,11 +7,11 @@ impl Stats {
     /// Reports everything to the recorder that is installed, labelled `map = name`. Counters are set to what they are now, so
     /// that it does not matter how often this is called; call it when your exporter is about to be read.
     ///
-    /// Counters never fall: give a map that is made anew another name, or its counts are not seen until they exceed those of
-    /// the one before.
+    /// Counters never fall: give a map that is made anew another name, or its counts are not visible until they exceed those of
+    /// the previous map.
     ///
     /// Counters: `koel_map_displacements_total`, `koel_map_put_at_once_total` and `koel_map_put_by_displacing_total`, of new
-    /// keys that found an empty slot and those for which one was made, `koel_map_failed_searches_total`,
+    /// keys that found an empty slot and of those for which one was made, `koel_map_failed_searches_total`,
     /// `koel_map_read_retries_total`, `koel_map_splits_total`, `koel_map_doublings_total`. Gauges: `koel_map_entries`,
     /// `koel_map_slots`, `koel_map_bytes`, `koel_map_segments`, `koel_map_overflow`, `koel_map_longest_write_pause_seconds`,
     /// `koel_map_waiting`.

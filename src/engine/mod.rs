@@ -1,21 +1,21 @@
 //! The table engine: segments of MemC3 tables in a directory, generic over what a slot holds.
 //!
-//! Imports point downward in this list. `docs/design.md` has the invariants [I1]..[I8]; the protocols of reading
-//! [R1]..[R4], writing [W1]..[W8], growing and shrinking [G1]..[G8], noticing re-entry [E1]..[E2]; those of the maps
-//! above, memory for entries [M1]..[M5] and collecting [C1]..[C5]; and why they hold.
+//! Imports point downward in this list. `docs/design.md` has the invariants [I1]..[I8]; the protocols of reading [R1]..[R4],
+//! writing [W1]..[W8], growing and shrinking [G1]..[G8], noticing re-entry [E1]..[E2]; those of the maps above, which are
+//! memory for entries [M1]..[M5] and collecting [C1]..[C5]; and why they hold.
 //!
 //! | file | duty |
 //! | --- | --- |
 //! | `batch` | many look-ups at once, overlapped |
-//! | `model` | what has been copied ahead of a split, by itself |
-//! | `insert` | a key that is not there gets a slot |
-//! | `resize` | room that is asked for, or given back, in all segments |
+//! | `model` | what has been copied ahead of a split, on its own |
+//! | `insert` | giving a new key a slot |
+//! | `resize` | reserving room, and giving it back, in all segments |
 //! | `replica` | a copy of a whole table |
-//! | `growth` | replace a segment by larger ones, or by a smaller one |
-//! | `split` | give half of a segment's items to a new one |
-//! | `publish` | make the directory lead to new segments |
+//! | `growth` | replacing a segment by larger ones, or by a smaller one |
+//! | `split` | giving half of a segment's items to a new one |
+//! | `publish` | making the directory lead to new segments |
 //! | `draft` | a segment that is being built |
-//! | `alone` | inserting where nobody else reads or writes |
+//! | `alone` | inserting while nobody else reads or writes |
 //! | `counting` | items, slots, bytes and events over all segments |
 //! | `walk` | segment by segment |
 //! | `find` | a look-up |
@@ -26,15 +26,15 @@
 //! | `allowance` | how many items may go to the overflow of a table of fixed capacity |
 //! | `sizing` | how many segments, buckets, stripes |
 //! | `locked` | all writes to buckets: find, put, displace, replace, remove |
-//! | `residents` | marks and slots of a locked segment, for who evicts |
+//! | `residents` | marks and slots of a locked segment, for evictions |
 //! | `supply` | memory for segments, side by side |
 //! | `segment` | one table; how to read it |
 //! | `rehash` | a hash function, as growth calls it |
-//! | `parting` | which way an item goes in splits to come |
+//! | `parting` | which half an item goes to in future splits |
 //! | `stale` | buckets that have changed since they were copied |
 //! | `stats` | counts |
 //! | `path` | breadth-first search for a path; reads only |
-//! | `overflow` | what fits neither bucket |
+//! | `overflow` | items that fit neither bucket |
 //! | `buckets` | tag words and slots |
 //! | `undo` | replacing an item in several steps |
 //! | `stripes` | version counters |

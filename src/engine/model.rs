@@ -1,5 +1,4 @@
-//! What has been copied ahead of a split [G7], as a model sees it: late readers by themselves, without all that leads them
-//! to be late.
+//! What has been copied ahead of a split [G7], for a model: late readers on their own, without everything that makes them late.
 
 use core::ptr::NonNull;
 
@@ -12,7 +11,7 @@ use crate::hash::{Digest, Place};
 
 type Words = Inline<u64, [u64; 2]>;
 
-/// A segment of one bucket that has begun to copy ahead, and who comes to the copy late: because in an earlier life that
+/// A segment of one bucket that has begun to copy ahead, and readers that come to the copy late, because in an earlier life it
 /// was the segment they were led to. Keys are their own hashes.
 pub struct CopiedAhead {
     table: Directory<Words>,
@@ -39,7 +38,7 @@ fn rehash((key, _): (u64, [u64; 2])) -> Digest {
 }
 
 impl CopiedAhead {
-    /// Has one key, and has copied it.
+    /// A segment that has one key, and has copied it.
     pub fn new(key: u64) -> Self {
         let options = Options { segment_slots: Some(4), ..Options::default() };
         let table = Directory::new(Shape::new(options).expect("a shape"), 0).expect("memory");
@@ -57,7 +56,7 @@ impl CopiedAhead {
         self.table.lock(0)
     }
 
-    /// Another key in the place of the one that is there; then what has been copied is brought up to date.
+    /// Puts another key in the place of the one that is there; then brings the copy up to date.
     pub fn exchange(&self, key: u64, other: u64) {
         let mut writing = self.lock();
         let locked = &mut writing.locked;
@@ -68,7 +67,7 @@ impl CopiedAhead {
         self.table.copy_ahead(locked, &rehash);
     }
 
-    /// What a late reader finds in the copy, if it need not read again.
+    /// What a late reader finds in the copy, unless it must read again.
     pub fn find_late(&self, key: u64) -> Option<[u64; 2]> {
         // SAFETY: alive as long as the table.
         let copy = unsafe { self.copy.as_ref() };

@@ -1,12 +1,12 @@
-//! What fits neither of its buckets: lists of blocks of slots, each scanned from end to end.
+//! The overflow, for items that fit neither of their buckets: lists of blocks of slots, each scanned from end to end.
 //!
-//! Nine keys with one hash have room for eight at most; growing would not help them, and a bad hash function must not break
-//! a map. Which list an item is in its bucket and tag say, so that keys of one hash are in the way of few others. Slots are
-//! filled and cleared like those of any bucket; as a block belongs to no pair, all of them share the overflow's own stripe. The
-//! lists are made for the first item, blocks are appended, and neither is removed while the segment lives, so readers need
-//! nothing but the pointer. An item stays in the overflow until it is removed or its segment is replaced: none ever
-//! moves between bucket and overflow, so a reader may look at one after the other. Whether anything is in here is told by a
-//! mark in the segment: without it readers do not come here.
+//! Nine keys with one hash have room for eight at most; growing would not help them, and a bad hash function must not break a
+//! map. An item's bucket and tag determine its list, so that keys of one hash are in the way of few others. Slots are filled
+//! and cleared like those of any bucket; as a block belongs to no pair, all of them share the overflow's own stripe. The lists
+//! are made for the first item, blocks are appended, and neither is removed while the segment lives, so readers need nothing
+//! but the pointer. An item stays in the overflow until it is removed or its segment is replaced: none ever moves between
+//! bucket and overflow, so a reader may look at one after the other. A mark in the segment says whether anything is in the
+//! overflow: without it readers do not look here.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -19,17 +19,17 @@ use super::tags::{Matches, SLOTS, free_lane, tag_at};
 use crate::hash::{Place, scale};
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-/// Buckets of the segment for each list, whose head is 16 bytes: half a byte for each of their slots. Four were a tenth faster,
-/// and took twice that.
+/// Buckets of the segment per list, whose head is 16 bytes: half a byte for each of their slots. Four buckets per list were a
+/// tenth faster, and took twice that memory.
 const BUCKETS_A_LIST: u32 = 8;
-/// Lists of the largest segments: a mebibyte of heads, which the first item in the overflow waits for.
+/// The number of lists in the largest segments: a mebibyte of heads, which the first item in the overflow waits for.
 const MOST_LISTS: u32 = 1 << 16;
-/// Buckets in a list's largest block. The first has one, each further one twice as many as the one before.
+/// Buckets in a list's largest block. The first block has one, each further block twice as many as the one before.
 const LARGEST_BLOCK: u32 = 1 << 12;
 
-/// Where an item is filed in the overflow: its first bucket and its tag, which together select the list. One word, so that who
-/// is called often hands it to who is called seldom in a register. In a segment of more than 2^24 buckets the bucket's top bits
-/// are lost: such items share a list, and `Eq` tells them apart.
+/// Where an item is filed in the overflow: its first bucket and its tag, which together select the list. One word, so that
+/// functions that are called often pass it in a register to functions that are called seldom. In a segment of more than 2^24
+/// buckets the bucket's top bits are lost: such items share a list, and `Eq` tells them apart.
 #[derive(Clone, Copy)]
 pub(crate) struct Heading(u32);
 
@@ -43,8 +43,8 @@ impl Heading {
         self.0 as u8
     }
 
-    /// The list of this heading. Multiplied as in Fibonacci hashing, so that keys which were chosen to be alike in bucket or in
-    /// tag are spread by the other.
+    /// The list of this heading. Multiplied as in Fibonacci hashing, so that keys chosen to be alike in bucket or in tag are
+    /// spread by the other of the two.
     fn list(self, lists: usize) -> usize {
         scale(self.0.wrapping_mul(0x9E37_79B1), lists as u32) as usize
     }
@@ -64,14 +64,14 @@ struct List<P: Payload> {
     taken: AtomicU32,
 }
 
-/// All lists, which lie behind this.
+/// The header of all lists, which follow it in memory.
 struct Lists<P: Payload> {
     lists: *const List<P>,
     len: u32,
     block: Block,
 }
 
-/// What no bucket has room for; nothing in all but unlucky segments.
+/// Items that no bucket has room for; empty in all but unlucky segments.
 pub(crate) struct Overflow<P: Payload> {
     lists: AtomicPtr<Lists<P>>,
     stripe: AtomicU64,
@@ -104,7 +104,7 @@ impl<P: Payload> Overflow<P> {
         lists.get(of.list(lists.len()))
     }
 
-    /// Whether a slot under the heading has its tag.
+    /// Whether any slot under the heading has its tag.
     #[cold]
     pub(crate) fn may_contain(&self, of: Heading) -> bool {
         self.matching(of).next().is_some()
@@ -124,7 +124,7 @@ impl<P: Payload> Overflow<P> {
         self.lists().iter().flat_map(List::blocks)
     }
 
-    /// Whether there are no lists: no item has come yet, or there was no memory for them.
+    /// Whether there are no lists: no item has been put here yet, or there was no memory for them.
     pub(super) fn has_no_lists(&self) -> bool {
         self.lists().is_empty()
     }
@@ -134,12 +134,12 @@ impl<P: Payload> Overflow<P> {
         self.blocks().map(slots_of).sum()
     }
 
-    /// Puts an item into an empty slot, in the order of [I7], or in a new block; the segment has so many `buckets`. False if
-    /// there is no memory for a block, or for the lists [W6]. The lock's holder only [I5].
+    /// Puts an item into an empty slot, in the order of [I7], or into a new block; the segment has so many `buckets`. Returns
+    /// false if there is no memory for a block, or for the lists [W6]. The lock's holder only [I5].
     ///
-    /// The pair's stripe is left as it is. It would tell readers that an item has moved between the buckets they read;
-    /// this one's key was in none of them [I1], and no item comes here from a bucket. So a reader that was there before
-    /// this and here before the tag, or the block's link, has missed it in time.
+    /// The pair's stripe is left as it is. A change would tell readers that an item has moved between the buckets they read;
+    /// this item's key was in neither of them [I1], and no item comes here from a bucket. So a reader that read the buckets
+    /// before this, and the overflow before the tag, or the block's link, was stored, has rightly missed the key.
     pub(crate) fn put(&self, buckets: u32, of: Heading, item: P::Item, mark: u8, meter: &Meter) -> bool {
         if self.has_no_lists() && !self.make_lists(buckets, meter) {
             return false;
@@ -147,7 +147,7 @@ impl<P: Payload> Overflow<P> {
         self.list(of).is_some_and(|list| list.put(of.tag(), item, mark, meter))
     }
 
-    /// Makes the lists of a segment of so many buckets. False: there is no memory for them.
+    /// Makes the lists of a segment of so many buckets. Returns false if there is no memory for them.
     fn make_lists(&self, buckets: u32, meter: &Meter) -> bool {
         let Some(lists) = Lists::allocate((buckets / BUCKETS_A_LIST).clamp(1, MOST_LISTS), meter) else {
             return false;
@@ -273,9 +273,9 @@ impl<P: Payload> List<P> {
         true
     }
 
-    /// An empty slot; `None` if all are taken. Until an item leaves, the first slots are those that are taken, so the one
-    /// behind them is looked at first; only if that is taken, too, is the list searched from its beginning. Else n items of one
-    /// hash would cost n^2 looks, and so would each copy of them.
+    /// An empty slot; `None` if all are taken. Until an item leaves, the taken slots are the first ones, so the slot after them
+    /// is looked at first; only if that is taken as well is the list searched from its beginning. Otherwise n items of one hash
+    /// would cost n^2 looks, and so would each copy of them.
     fn empty_slot(&self) -> Option<(Buckets<P>, u32, u32)> {
         let mut ahead = self.taken() as usize;
         let behind = self.blocks().find(|block| {
@@ -333,7 +333,7 @@ mod tests {
     use super::*;
     use crate::hash::Digest;
 
-    /// Of a segment of so many buckets, with items whose tag alone counts: all are in one list.
+    /// The overflow of a segment of so many buckets, with items of which only the tag counts: all are in one list.
     struct Alone {
         overflow: Overflow<Inline<u64, u64>>,
         buckets: u32,
@@ -390,7 +390,7 @@ mod tests {
         let (alone, place) = (Alone::of(1), of_tag(1));
         (0..5).for_each(|key| alone.put(place, key));
         [0, 3].into_iter().for_each(|key| alone.remove(place, key));
-        // 1, 2, 4 are left: the slot behind as many is the one that 3 had.
+        // 1, 2, 4 are left: the slot after three items is the one that 3 had.
         alone.put(place, 10);
         assert_eq!(alone.keys(place), [1, 2, 10, 4]);
         alone.put(place, 11);
@@ -405,7 +405,7 @@ mod tests {
         assert_eq!((alone.overflow.slots(), alone.keys(place)), (28, vec![13]));
     }
 
-    /// Of keys that are alike in one of their hashes' parts as well.
+    /// This includes keys that are alike in one part of their hashes.
     #[test]
     fn lists_share_out_keys_that_differ_in_their_buckets_or_in_their_tags() {
         let alone = Alone::of(1024);

@@ -1,10 +1,10 @@
-//! Split bits [G8]: which way an item will go when its segment splits, kept in its slot, so that most splits do not hash it
-//! again, nor read what a pointer leads to.
+//! Split bits [G8]: which half an item will go to when its segment splits, kept in its slot, so that most splits neither hash
+//! it again nor read what a pointer leads to.
 //!
 //! A segment of level `l` covers an entry of a directory of `base << l`, and splits by the lowest bit of the entry that its
 //! items' prefixes have in one of `base << (l + 1)`. Levels come in blocks of one more than there are split bits: those of an
-//! item are the lowest bits of its entry at the last level of its segment's block. So they tell of all splits but the one from
-//! that level to the next block, which hashes each item and gives it the bits of that block.
+//! item are the lowest bits of its entry at the last level of its segment's block. So they decide all splits except the one
+//! from that level to the next block, which hashes each item and gives it the bits of that block.
 
 use super::payload::Payload;
 use crate::hash::scale;
@@ -26,12 +26,12 @@ pub(super) fn split_bits<P: Payload>(prefix: u32, last_entries: u32) -> u8 {
     scale(prefix, last_entries) as u8 & P::SPLIT_MASK
 }
 
-/// Which of the split bits says 1 of items that go to the upper half when a segment of `level` splits; `None` if none does.
+/// Which of the split bits is 1 for items that go to the upper half when a segment of `level` splits; `None` if no bit says so.
 pub(super) fn deciding<P: Payload>(level: u32) -> Option<u32> {
     (P::SPLIT_BITS - level % block::<P>()).checked_sub(1)
 }
 
-/// The halves of a segment that splits where no split bit tells which of them an item goes to.
+/// The halves of a segment that splits when no split bit says which of them an item goes to.
 #[derive(Clone, Copy)]
 pub(crate) struct Halves {
     /// The lower half covers this entry of a directory of `entries`, the upper one the next.
@@ -42,15 +42,15 @@ pub(crate) struct Halves {
 }
 
 impl Halves {
-    /// Those of the segment of entry `index` in a directory of `base << level`.
+    /// The halves of the segment of entry `index` in a directory of `base << level`.
     pub(super) fn new<P: Payload>(base: u32, index: u32, level: u32) -> Self {
         let last_entries = last_entries::<P>(base, level + 1);
         Halves { lower: index * 2, entries: base << (level + 1), last_entries }
     }
 
     /// 1 if an item with this prefix goes to the upper half, 0 if to the lower one. `lower` is even, but the compiler does not
-    /// know that, and makes no branch of the bit, of which every other would be predicted wrongly. A `Hash` that contradicts
-    /// itself may send an item astray, but not us.
+    /// know that, and so does not turn the bit into a branch, every other of which would be mispredicted. A `Hash` that
+    /// contradicts itself may send an item astray, but not us.
     #[inline(always)]
     pub(super) fn is_upper(self, prefix: u32) -> u32 {
         scale(prefix, self.entries).wrapping_sub(self.lower) & 1
@@ -71,7 +71,7 @@ mod tests {
 
     type Pointers = Pointer<u64, ()>;
 
-    /// Of pointers to such a number, which is aligned to fewer bytes on some targets.
+    /// Split bits of pointers to such a number, which is aligned to fewer bytes on some targets.
     const BITS: u32 = <Pointers as Payload>::SPLIT_BITS;
 
     #[test]

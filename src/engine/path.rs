@@ -1,8 +1,8 @@
 //! The search for a cuckoo path: breadth first, reading tags only, writing nothing [W4].
 //!
-//! Breadth first finds a shortest path: at 95% load mostly two displacements where MemC3's random walk makes
-//! dozens (Li et al., "Algorithmic improvements for fast concurrent cuckoo hashing", EuroSys 2014, section
-//! 4.3.2). Call with the segment's lock held: the path stays true only as long as nobody else writes.
+//! Breadth first finds a shortest path: at 95% load it mostly takes two displacements where MemC3's random walk makes dozens
+//! (Li et al., "Algorithmic improvements for fast concurrent cuckoo hashing", EuroSys 2014, section 4.3.2). Call with the
+//! segment's lock held: the path stays valid only as long as nobody else writes.
 
 use core::mem::MaybeUninit;
 
@@ -11,7 +11,7 @@ use super::payload::Payload;
 use super::tags::{SLOTS, free_lane, tag_at};
 use crate::hash::alternate;
 
-/// A table of buckets, as the search sees it. The maps' [`Buckets`] and the filters' tables are such.
+/// A table of buckets, as the search sees it. Implemented by the maps' [`Buckets`] and the filters' tables.
 pub(crate) trait Tags {
     /// The tags of a bucket.
     type Bucket: Copy;
@@ -56,11 +56,11 @@ impl<P: Payload> Tags for Buckets<P> {
 /// The longest path, in displacements: 2 * 4^5 buckets can be reached by it, enough for 95% load.
 pub(crate) const MAX_HOPS: usize = 5;
 
-/// Buckets that are expanded: the two roots and four children each, but for the last level: 2 * (4^5 - 1) / 3.
+/// Buckets that are expanded: the two roots and four children each, without the last level: 2 * (4^5 - 1) / 3.
 pub(crate) const QUEUE: usize = 682;
 const _: () = assert!(QUEUE == 2 * ((SLOTS as usize).pow(MAX_HOPS as u32) - 1) / 3);
 
-/// Most slots of a bucket.
+/// The most slots that a bucket may have.
 const MAX_SLOTS: usize = 8;
 
 /// One displacement: the item at `bucket`, `lane` goes to the bucket of the next hop, or to the hole.
@@ -78,7 +78,7 @@ pub(crate) struct Path<const N: usize = { MAX_HOPS + 1 }> {
 }
 
 impl<const N: usize> Path<N> {
-    /// The slots to be moved, in order, and last the empty one.
+    /// The slots to be moved, in order, followed by the empty one.
     pub(crate) fn hops(&self) -> &[Hop] {
         &self.hops[..self.len]
     }
@@ -97,7 +97,7 @@ struct Node {
 }
 
 /// Finds a shortest path from either root to an empty slot, of fewer than `N` displacements; both roots are full. Looks at
-/// `budget` buckets at the most: `None` says that there is no such path, or that it is not worth its price.
+/// `budget` buckets at the most. `None` means that there is no such path, or that finding it would cost too much.
 #[inline]
 pub(crate) fn search<T: Tags, const N: usize>(table: &T, roots: [u32; 2], budget: usize) -> Option<Path<N>> {
     debug_assert!(table.slots() as usize <= MAX_SLOTS);
@@ -111,8 +111,8 @@ pub(crate) fn search<T: Tags, const N: usize>(table: &T, roots: [u32; 2], budget
         // SAFETY: head < tail, and all below tail were written.
         let node = unsafe { queue[head].assume_init() };
         let tags = table.load(node.bucket);
-        // What leads no further stays the bucket itself. The roots are full, and have turns of their own: where all their items
-        // have the same two buckets, the search ends with these.
+        // A lane that leads no further keeps the bucket itself here. The roots are full, and have turns of their own: if all
+        // their items have the same two buckets, the search ends with these.
         let mut children = [node.bucket; MAX_SLOTS];
         for (lane, to) in (0..table.slots()).zip(&mut children) {
             let child = table.alternate(node.bucket, tags, lane);
@@ -125,8 +125,8 @@ pub(crate) fn search<T: Tags, const N: usize>(table: &T, roots: [u32; 2], budget
             }
             *to = child;
         }
-        // Listed only now: with a hole, it would have been in vain. Buckets that are reached by the last displacement were
-        // worth a look, but lead no further.
+        // Listed only now: if a hole had been found, listing would have been in vain. Buckets that are reached by the last
+        // displacement were worth a look, but lead no further.
         if usize::from(node.depth) + 2 < N {
             for (lane, child) in (0..table.slots()).zip(children) {
                 if child != node.bucket && tail < QUEUE {
@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    /// Of a path as the maps have it.
+    /// The steps of a path of the length that the maps use.
     fn steps(path: Path) -> Vec<(u32, u32)> {
         path.hops().iter().map(|hop| (hop.bucket, hop.lane)).collect()
     }
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn no_more_buckets_are_expanded_than_the_budget_says() {
-        // The roots' turns and those of what they lead to alternate: bucket 2 is the fifth.
+        // The roots' turns alternate, and so do those of the buckets they lead to: bucket 2 is the fifth.
         assert!(search::<_, 6>(&Row { hole: 3 }, [0, 1000], 4).is_none());
         assert!(search::<_, 6>(&Row { hole: 3 }, [0, 1000], 5).is_some());
         assert!(search::<_, 6>(&Row { hole: 1 }, [0, 1000], 0).is_none());

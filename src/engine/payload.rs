@@ -1,8 +1,8 @@
-//! What a slot holds beside its tag: a pointer to an entry, or the entry itself.
+//! What a slot holds in addition to its tag: a pointer to an entry, or the entry itself.
 //!
-//! The engine is written once, over [`Payload`]. Two things differ between payloads, and both are constants:
-//! whether the slot says by itself that it is occupied ([`Payload::NULLABLE`]), and how many words it is
-//! ([`Payload::WORDS`]). Pure functions on words; who may call what is decided in `segment` and `locked`.
+//! The engine is written once, over [`Payload`]. Two things differ between payloads, and both are constants: whether the slot
+//! says by itself that it is occupied ([`Payload::NULLABLE`]), and how many words it is ([`Payload::WORDS`]). Pure functions on
+//! words; which caller may call which function is decided in `segment` and `locked`.
 
 use core::marker::PhantomData;
 use core::mem::{MaybeUninit, size_of};
@@ -29,15 +29,15 @@ pub(crate) unsafe trait Payload: Sized {
 
     /// How many words a slot is.
     const WORDS: usize;
-    /// The slot's word is null while the slot is empty, and one store fills it. Otherwise the tag alone says
+    /// Whether the slot's word is null while the slot is empty, so that one store fills it. Otherwise the tag alone says
     /// whether the slot is occupied, the item can tear, and readers validate what they loaded.
     const NULLABLE: bool;
-    /// How many words replacing an item in place has to write: more than one can be caught half written, so
-    /// that the writer leaves a copy of the old item for readers.
+    /// How many words a replacement in place has to write. If more than one, a reader may find them half written, so the writer
+    /// leaves a copy of the old item for readers.
     const REPLACED_WORDS: usize;
     /// See [`Keep::MARKED`].
     const MARKED: bool = Self::Keep::MARKED;
-    /// How many split bits a slot has beside its item [G8]: as many as an aligned address leaves room for.
+    /// How many split bits a slot has in addition to its item [G8]: as many as an aligned address leaves room for.
     const SPLIT_BITS: u32;
     /// All of them.
     const SPLIT_MASK: u8 = (1 << Self::SPLIT_BITS) - 1;
@@ -86,16 +86,16 @@ pub(crate) unsafe trait Payload: Sized {
     /// `slot` points to `WORDS` words.
     unsafe fn clear_if(condition: bool, slot: *const Self::Word);
 
-    /// Copies what a slot holds if `condition` is true; if not, the copy is null if `NULLABLE`, and anything otherwise. By
-    /// the holder of both locks. Takes no branch for short slots.
+    /// Copies what a slot holds if `condition` is true; if not, the copy is null if `NULLABLE`, and arbitrary otherwise. By the
+    /// holder of both locks. Takes no branch for short slots.
     ///
     /// # Safety
     ///
     /// `from` and `to` point to `WORDS` words each.
     unsafe fn copy_if(condition: bool, from: *const Self::Word, to: *const Self::Word);
 
-    /// Copies the item of a slot to `out` if `condition` holds; otherwise what is written there, if anything, is not to be
-    /// read. By the holder of the lock; if `condition` holds, the slot is taken. Takes no branch for short slots.
+    /// Copies the item of a slot to `out` if `condition` holds; otherwise whatever is written there must not be read. By the
+    /// holder of the lock; if `condition` holds, the slot is taken. Takes no branch for short slots.
     ///
     /// # Safety
     ///
@@ -108,13 +108,13 @@ pub(crate) unsafe trait Payload: Sized {
 
 /// What a front end keeps under the lock of each segment.
 pub(crate) trait Keep: Default {
-    /// Whether each slot has a mark: half a byte beside its tag that readers may change, too, and that moves with the item.
+    /// Whether each slot has a mark: half a byte next to its tag that readers may change as well, and that moves with the item.
     const MARKED: bool = false;
 }
 
 impl Keep for () {}
 
-/// Split bits that are used at most. Of models, which are small, every second split is to hash.
+/// The most split bits that are used. In models, which are small, every second split is to hash.
 pub(super) const MOST_SPLIT_BITS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 3 };
 
 /// The pointer with these bits in place of those of `mask`.
@@ -124,7 +124,7 @@ fn with_split_bits<E>(pointer: *mut E, mask: u8, split_bits: u8) -> *mut E {
     pointer.map_addr(|address| address & !usize::from(mask) | usize::from(split_bits))
 }
 
-/// A slot that points to an entry: to where it is aligned. The bits of the address that are 0 therefore are split bits.
+/// A slot that points to an entry, at an aligned address. The bits of the address that are therefore 0 hold split bits.
 #[derive(Debug)]
 pub(crate) struct Pointer<E, R>(PhantomData<(*mut E, R)>);
 
@@ -144,10 +144,9 @@ unsafe impl<E, R: Keep> Payload for Pointer<E, R> {
 
     #[inline(always)]
     unsafe fn load(slot: *const AtomicPtr<E>) -> Option<NonNull<E>> {
-        // Acquire: pairs with the Release in `store`, so that the entry is seen whole; with the one in `clear`,
-        // so that whoever sees a displaced item's source empty sees its target filled [I3]. As strong as the
-        // reclaimer asks of a protected load.
-        // SAFETY: the caller's.
+        // Acquire: pairs with the Release in `store`, so that the entry is seen whole; with the one in `clear`, so that a
+        // reader that sees a displaced item's source empty sees its target filled [I3]. As strong as the reclaimer requires of
+        // a protected load. SAFETY: the caller's.
         let pointer = unsafe { (*slot).load(crate::reclaim::PROTECTED) };
         NonNull::new(with_split_bits(pointer, Self::SPLIT_MASK, 0))
     }
@@ -189,8 +188,7 @@ unsafe impl<E, R: Keep> Payload for Pointer<E, R> {
 
     #[inline(always)]
     unsafe fn clear_if(condition: bool, slot: *const AtomicPtr<E>) {
-        // The pointer that stays is stored once more.
-        // SAFETY: the caller's.
+        // A pointer that stays is stored once more. SAFETY: the caller's.
         unsafe { Self::copy_if(!condition, slot, slot) };
     }
 
@@ -223,7 +221,7 @@ unsafe impl<E, R: Keep> Payload for Pointer<E, R> {
 #[derive(Debug)]
 pub(crate) struct Inline<K, V, R = ()>(PhantomData<(K, V, R)>);
 
-/// Key and value, then as many bytes as rounding up to words, and at least to one, may add.
+/// Key and value, then as many bytes as may be added by rounding up to whole words, at least one.
 #[repr(C, packed)]
 struct Padded<K, V> {
     key: K,
@@ -232,7 +230,7 @@ struct Padded<K, V> {
 }
 
 impl<K: Pod, V: Pod, R: Keep> Inline<K, V, R> {
-    /// Whether a slot is copied whatever is in it: that costs less than a branch that nobody can predict.
+    /// Whether a slot is copied whatever is in it: that costs less than an unpredictable branch.
     const IS_SHORT: bool = <Self as Payload>::WORDS <= 2;
     /// The words that the value shares.
     const VALUE_WORDS: core::ops::Range<usize> =
@@ -293,7 +291,7 @@ unsafe impl<K: Pod, V: Pod, R: Keep> Payload for Inline<K, V, R> {
 
     #[inline(always)]
     unsafe fn copy_if(condition: bool, from: *const AtomicU64, to: *const AtomicU64) {
-        // The tag tells that there is nothing.
+        // The tag says that there is nothing.
         if !condition && !Self::IS_SHORT {
             return;
         }

@@ -1,6 +1,6 @@
 //! Segments and roots that have been replaced.
 //!
-//! They stay what they are, because late readers may still be at them, until they are used again [G1] or, under guards,
+//! They stay what they are, because late readers may still be reading them, until they are used again [G1] or, under guards,
 //! freed [G5]. The pool's lock is also that of the directory's entries [G2].
 //!
 //! Segments are linked through themselves, so that putting one away asks for no memory: it comes after the point of no
@@ -24,10 +24,10 @@ pub(super) struct Pool<P: Payload> {
     pub(super) live: usize,
     /// Memory for further segments.
     pub(super) supply: Supply,
-    /// For the items of how many buckets the segments have room without growing: as somebody has asked for it, and nobody has
-    /// shrunk them since, which `shrinks` tells.
+    /// The segments have room for the items of so many buckets without growing: a caller has asked for it, and none has shrunk
+    /// them since, as `shrinks` shows.
     pub(super) reserved_buckets: u64,
-    /// How often segments began to be made smaller, and how often that was over. Never less.
+    /// How often shrinking has begun plus how often it has ended. Never decreases.
     pub(super) shrinks: u64,
 }
 
@@ -48,7 +48,7 @@ impl<P: Payload> Default for Pool<P> {
 unsafe impl<P: Payload> Send for Pool<P> {}
 
 impl<P: Payload> Pool<P> {
-    /// Nothing is reserved any more, nor is what somebody is about to reserve.
+    /// Nothing is reserved any more, including what a caller is about to reserve.
     pub(super) fn forget_reserved(&mut self) {
         self.reserved_buckets = 0;
         self.shrinks += 1;
@@ -57,7 +57,7 @@ impl<P: Payload> Pool<P> {
     /// Puts a segment that is not current away.
     pub(super) fn put(&mut self, segment: NonNull<Segment<P>>) {
         match self.shelf(kind_of(segment)) {
-            // Behind the first of its kind.
+            // After the first of its kind.
             Some(first) => {
                 let links = self.links(first);
                 links.count += 1;
@@ -71,15 +71,16 @@ impl<P: Payload> Pool<P> {
         }
     }
 
-    /// Takes a segment of so many buckets out: one without overflow, if there is one, or else if any will do.
+    /// Takes out a segment of so many buckets: one without overflow, if there is one; else one with overflow, if `any` will do.
     pub(super) fn take(&mut self, buckets: u32, any: bool) -> Link<P> {
         let with_overflow = Kind { buckets, has_overflow: true };
         let taken = self.take_of(Kind { buckets, has_overflow: false });
         taken.or_else(|| if any { self.take_of(with_overflow) } else { None })
     }
 
-    /// Whether a segment of so many buckets without overflow is to be had: from here, or anew, if fewer with an overflow are
-    /// here than segments are current. Where nobody frees what was put away, there would be more with each that is made.
+    /// Whether a segment of so many buckets without overflow is to be had: from the pool, or a new one, if the pool has fewer
+    /// with an overflow than there are current segments. Otherwise, where nobody frees what was put away, each new one would
+    /// add to them.
     pub(super) fn may_lack_overflow(&mut self, buckets: u32) -> bool {
         if self.shelf(Kind { buckets, has_overflow: false }).is_some() {
             return true;
@@ -125,12 +126,13 @@ impl<P: Payload> Pool<P> {
 
     /// The links of a segment that is in the pool or on its way there.
     fn links(&mut self, segment: NonNull<Segment<P>>) -> &mut Links<P> {
-        // SAFETY: such segments are alive, and only who holds the pool's lock, or has the pool to itself, looks at their
+        // SAFETY: such segments are alive, and only the holder of the pool's lock, or the owner of the pool, looks at their
         // links: we have `&mut self`, which the result borrows.
         unsafe { &mut *segment.as_ref().write().links.get() }
     }
 
-    /// Gives up all segments and roots, and memory for further segments, unless other parts of what it was cut from are in use.
+    /// Gives up all segments and roots, and memory for further segments, unless other parts of the allocation it was cut from
+    /// are in use.
     pub(super) fn drain(&mut self) -> Self {
         let (shelves, roots) = (self.shelves.take(), core::mem::take(&mut self.roots));
         let mut old = Pool { shelves, roots, ..Pool::default() };
@@ -143,7 +145,7 @@ impl<P: Payload> Pool<P> {
     /// All segments.
     fn segments(&self) -> impl Iterator<Item = NonNull<Segment<P>>> + Clone + use<P> {
         let links = |segment: NonNull<Segment<P>>| {
-            // SAFETY: pooled segments are alive, and we have their pool: nobody else looks at their links.
+            // SAFETY: pooled segments are alive, and we hold their pool: nobody else looks at their links.
             let Links { same, shelf, .. } = unsafe { &*segment.as_ref().write().links.get() };
             (*same, *shelf)
         };
@@ -186,11 +188,11 @@ impl<P: Payload> Pool<P> {
     }
 }
 
-/// What tells segments apart for who looks for one.
+/// What distinguishes segments for a caller that looks for one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Kind {
     buckets: u32,
-    /// Memory for it, which stays as long as the segment is there.
+    /// Whether it has memory for an overflow, which stays as long as the segment exists.
     has_overflow: bool,
 }
 
@@ -208,7 +210,7 @@ pub(crate) struct Retired<P: Payload> {
 }
 
 impl<P: Payload> Retired<P> {
-    /// Nothing yet, of the table whose meter this is.
+    /// Nothing yet, for the table whose meter this is.
     pub(crate) fn nothing(meter: Arc<Meter>) -> Self {
         Retired { pool: Pool::default(), meter }
     }
@@ -223,7 +225,7 @@ impl<P: Payload> Retired<P> {
         unsafe { self.pool.free(&self.meter) };
     }
 
-    /// Marks all that late readers may have been at as freed.
+    /// Marks everything that late readers may have been reading as freed.
     #[cfg(loom)]
     pub(crate) fn mark_freed(&self) {
         self.pool.mark_freed();
@@ -246,8 +248,8 @@ mod tests {
         Segment::construct(memory, buckets, 1)
     }
 
-    /// Three of each size go in; those of one size after the other come out, so that the first, the last and the middle
-    /// shelf is emptied before the others.
+    /// Three segments of each size go in; they come out one size after the other, so that the first, the last and the middle
+    /// shelf are each emptied before the others.
     #[test]
     fn segments_are_found_by_their_size_whatever_leaves_first() {
         let meter = Meter::new();

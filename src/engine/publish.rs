@@ -10,8 +10,8 @@ use super::root::{Root, RootHeader};
 use crate::sync::Ordering;
 
 impl<P: Payload> Directory<P> {
-    /// Makes the directory lead to the new segments, whose locks are held until it does. By them the
-    /// table has `more` segments than before.
+    /// Makes the directory lead to the new segments, whose locks are held until it does. They give the table `more` more
+    /// segments than before.
     pub(super) fn publish(&self, new: &[Locked<'_, P>], more: usize) -> Result<(), NoRoom> {
         let mut pool = self.pool.lock();
         let level = new[0].state_ref().level;
@@ -33,8 +33,8 @@ impl<P: Payload> Directory<P> {
         Ok(())
     }
 
-    /// Publishes a root of twice the length and returns the old one. With the pool locked, which keeps entries as
-    /// they are meanwhile.
+    /// Publishes a root of twice the length and returns the old one. With the pool locked, so that entries do not change
+    /// meanwhile.
     fn double_root(&self) -> Result<NonNull<RootHeader>, NoRoom> {
         let old = self.root();
         let len = old.len.checked_mul(2).ok_or(NoRoom)?;

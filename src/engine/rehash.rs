@@ -1,4 +1,4 @@
-//! The digests of items that move, computed again.
+//! Computing again the digests of items that move.
 
 use super::buckets::Buckets;
 use super::parting::Halves;
@@ -6,14 +6,14 @@ use super::payload::Payload;
 use super::tags::taken_lanes;
 use crate::hash::Digest;
 
-/// A front end's hash function, as growth calls it: through a pointer, so that growth is not compiled for each; and once for a
-/// bucket where a segment splits.
+/// A front end's hash function, as growth calls it: through a pointer, so that growth is not compiled for each; and once per
+/// bucket when a segment splits.
 pub(crate) trait Rehash<P: Payload> {
     /// The digest of an item.
     fn digest(&self, item: P::Item) -> Digest;
 
-    /// Which items of a bucket go to the upper half: 1 in the byte of each such lane. They get the split bits of the halves. By
-    /// the holder of the lock.
+    /// Which items of a bucket go to the upper half: 1 in the byte of each such lane. They get the split bits of the halves.
+    /// For the holder of the lock only.
     fn leaving(&self, buckets: &Buckets<P>, bucket: u32, halves: Halves) -> u32;
 }
 

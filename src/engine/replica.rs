@@ -1,8 +1,8 @@
 //! A replica: a table with the segments of another one, and the same items in the same slots.
 //!
-//! Nothing is hashed and no place is looked for: a segment is copied as it is, under its lock. It is copied into the one that
-//! covers the same prefixes and has as many buckets; where that is not so any more, as the table has grown meanwhile, and where
-//! items are in the overflow, the items are handed to whoever inserts them one by one.
+//! Nothing is hashed and no place is looked for: a segment is copied as it is, under its lock. It is copied into the segment
+//! that covers the same prefixes and has as many buckets. Where there is none any more, because the table has grown meanwhile,
+//! and where items are in the overflow, the items are handed to the caller, which inserts them one by one.
 
 use super::directory::{Coverage, Directory};
 use super::locked::{Locked, LockedAlone};
@@ -12,14 +12,14 @@ use super::sizing::CapacityError;
 use super::stripes;
 use super::tags::{SLOTS, tag_at, taken_lanes};
 
-/// The least share of slots taken with which a table is copied as it is: two fifths. Segments that have just split have 7 items
-/// for 16 slots; with fewer items, a table that is made for them takes less than half of the memory.
+/// A table is copied as it is if at least this share of its slots is taken: two fifths. Segments that have just split have 7
+/// items for 16 slots; with fewer items, a table that is made for them takes less than half of the memory.
 const FEWEST: (usize, usize) = (2, 5);
 
 impl<P: Payload> Directory<P> {
-    /// An empty table whose segments cover what those of this one cover, and have as many buckets. `None`: it is mostly empty,
-    /// or some of its segments are larger than others, so that its items are better inserted into a table that is made for
-    /// them.
+    /// An empty table whose segments cover what those of this one cover, and have as many buckets. `None` if this table is
+    /// mostly empty, or if some of its segments are larger than others: then its items are better inserted into a table that is
+    /// made for them.
     ///
     /// # Panics
     ///
@@ -46,11 +46,11 @@ impl<P: Payload> Directory<P> {
     }
 
     /// Copies the items of `source`, whose [empty replica](Directory::empty_replica) this is. Where slots hold pointers,
-    /// `make_own` makes an item of this table of each, and may use what the front end keeps in the segment. Items that could
-    /// not be copied to the same slot are appended to `rest`, as they are in the source, for the caller to insert.
+    /// `make_own` makes each of them an item of this table, and may use what the front end keeps in the segment. Items that
+    /// could not be copied to the same slot are appended to `rest`, as they are in the source, for the caller to insert.
     ///
     /// `make_own` is called without any lock, with items that were in the source since this was called. If it panics, the table
-    /// has the items that were its own by then.
+    /// has the items that it owned by then.
     pub(crate) fn replicate(
         &mut self,
         source: &Self,
@@ -88,7 +88,7 @@ impl<'a, P: Payload> LockedAlone<'a, P> {
     fn copy_all(&mut self, other: &Locked<'_, P>) {
         let (from, to) = (other.segment().buckets(), self.segment().buckets());
         assert_eq!(from.len(), to.len());
-        // For what is filled here [W3]; nobody reads yet.
+        // For the slots that are filled here [W3]; nobody reads yet.
         stripes::publish_departures();
         for bucket in 0..from.len() {
             let tags = from.tags(bucket);
@@ -101,20 +101,20 @@ impl<'a, P: Payload> LockedAlone<'a, P> {
     }
 }
 
-/// A segment of which some slots hold what belongs to another table: those are emptied when this is dropped.
+/// A segment some of whose slots hold items of another table: those slots are emptied when this is dropped.
 struct Borrowed<'a, P: Payload> {
     segment: LockedAlone<'a, P>,
-    /// The first slot that does, by its number. All behind it do.
+    /// The number of the first such slot. So do all that follow it.
     from: u32,
 }
 
 impl<'a, P: Payload> Borrowed<'a, P> {
-    /// All items of the segment are another table's.
+    /// A segment all of whose items are another table's.
     fn all(segment: LockedAlone<'a, P>) -> Self {
         Borrowed { segment, from: 0 }
     }
 
-    /// Replaces each by what `own` makes of it.
+    /// Replaces each item by what `own` makes of it.
     fn replace(mut self, own: &mut impl FnMut(P::Item, &mut P::Keep) -> P::Item) {
         let buckets = self.segment.segment().buckets();
         for bucket in 0..buckets.len() {
@@ -158,7 +158,7 @@ mod tests {
     type Pointers = Directory<Pointer<u64, ()>>;
 
     fn digest(item: NonNull<u64>) -> Digest {
-        // SAFETY: of the items, which live as long as the test.
+        // SAFETY: it is one of the items, which live as long as the test.
         Digest::new(unsafe { item.as_ref() }.wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
@@ -175,7 +175,7 @@ mod tests {
         table.find(digest(of), || (), |other| other == item).is_some()
     }
 
-    /// Whatever of it is owned by then, of what others have nothing is left.
+    /// However much it owns by then, nothing of what others own is left.
     #[test]
     fn a_replica_has_what_is_its_own_wherever_that_ends() {
         let items: Vec<u64> = (0..500).collect();

@@ -1,4 +1,4 @@
-//! What is in the slots of a locked segment, as who evicts sees it: [`Residents`].
+//! What is in the slots of a locked segment, as an eviction sees it: [`Residents`].
 
 use core::marker::PhantomData;
 
@@ -11,8 +11,8 @@ use super::tags::{SLOTS, tag_at, taken_lanes};
 use crate::hash::{Place, alternate};
 use crate::sync::{AtomicU64, Ordering};
 
-/// A locked segment's slots: marks, places, and emptying them. Finds nothing in its overflow. The lock is held as long as this
-/// lives.
+/// A locked segment's slots: their marks and places, and emptying them. Finds nothing in its overflow. The lock is held as long
+/// as this lives.
 pub(crate) struct Residents<'l, P: Payload> {
     segment: &'l Segment<P>,
     buckets: Buckets<P>,
@@ -20,7 +20,7 @@ pub(crate) struct Residents<'l, P: Payload> {
 }
 
 impl<'l, P: Payload> Residents<'l, P> {
-    /// Those of a segment whose lock is held as long as they live.
+    /// The slots of a segment whose lock is held as long as this lives.
     #[inline]
     pub(super) fn of(segment: &'l Segment<P>) -> Self {
         Residents { segment, buckets: segment.buckets(), lock: PhantomData }
@@ -51,7 +51,7 @@ impl<'l, P: Payload> Residents<'l, P> {
         None
     }
 
-    /// Starts loading what `find` and who takes out what it finds read and write.
+    /// Starts loading what `find`, and the removal of what it finds, read and write.
     #[inline]
     pub(crate) fn prefetch(&self, place: Place) {
         for bucket in [place.first, place.second] {
@@ -67,7 +67,7 @@ impl<'l, P: Payload> Residents<'l, P> {
         taken_lanes(buckets.tags(bucket)).map(move |lane| buckets.found(bucket, lane))
     }
 
-    /// The item in a slot, unless that is empty by now. Of slots that say so themselves.
+    /// The item in a slot, unless the slot is empty by now. Only for slots that say so themselves.
     #[inline]
     pub(crate) fn item_if_taken(&self, found: Found) -> Option<P::Item> {
         const { assert!(P::NULLABLE) };
@@ -89,14 +89,14 @@ impl<'l, P: Payload> Residents<'l, P> {
         (self.buckets.tags(bucket), self.buckets.marks(bucket).load(Ordering::Relaxed))
     }
 
-    /// Sets a bucket's four bytes of marks. A hit that comes between may be lost [B4].
+    /// Sets a bucket's four bytes of marks. A hit in between may be lost [B4].
     #[inline]
     pub(crate) fn set_marks(&self, bucket: u32, marks: u32) {
         // Relaxed: as in `Buckets::set_mark`.
         self.buckets.marks(bucket).store(marks, Ordering::Relaxed);
     }
 
-    /// The slot in a lane of a place's eight, which is taken.
+    /// The slot in one of a place's eight lanes; it must be taken.
     #[inline]
     pub(crate) fn in_lane(&self, place: Place, lane: u32) -> Found {
         let (bucket, lane) = place.slot(lane);
@@ -125,7 +125,7 @@ impl<'l, P: Payload> Residents<'l, P> {
 
     /// Empties a slot.
     ///
-    /// `clear`'s Releases pair with the Acquires of [R3]. A reader of an inline item that has seen the tag is told by
+    /// `clear`'s Releases pair with the Acquires of [R3]. A reader of an inline item that has seen the tag learns of it from
     /// the stripe: `note_departure` pairs with `begin` [R2], and `publish_departures` in the slot's next `fill` with
     /// `unchanged` [R4].
     #[inline]

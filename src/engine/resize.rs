@@ -1,5 +1,4 @@
-//! Room that is asked for, and room that is given back: what is done to all segments, one after the other, because somebody
-//! says so.
+//! Reserving room and giving it back: what is done to all segments, one after the other, when a caller asks for it.
 
 use super::directory::{Directory, Writing};
 use super::growth::Replacement;
@@ -11,8 +10,8 @@ use super::segment::Segment;
 use super::sizing::{CapacityError, MAX_CAPACITY, Shape};
 
 impl<P: Payload> Directory<P> {
-    /// Grows segments until `additional` more items will find room without growing, if they spread evenly; all are filled as
-    /// far as paths lead from then on. The error says so of all items together.
+    /// Grows segments until `additional` more items will find room without growing, if they spread evenly; all segments are
+    /// filled as far as paths lead from then on. The error reports the number of all items together.
     pub(crate) fn reserve(&self, additional: usize, rehash: &dyn Rehash<P>) -> Result<(), CapacityError> {
         // Also where nothing will be locked.
         self.assert_not_writing();
@@ -34,8 +33,8 @@ impl<P: Payload> Directory<P> {
             pool.shrinks
         };
         self.bytes_for(buckets).and_then(Self::probe).ok_or(error)?;
-        // Each once, and then again. If one were grown to its end before the next, the directory would soon have eight entries
-        // for each segment, and then segments double that should split.
+        // Each segment grows once, and then all again. If one were grown to its final size before the next, the directory would
+        // soon have eight entries for each segment, and segments that should split would then double.
         loop {
             let (mut cursor, mut least) = (0, u64::MAX);
             while let Some((mut writing, next)) = self.visit(cursor) {
@@ -49,7 +48,7 @@ impl<P: Payload> Directory<P> {
             }
             if least >= buckets {
                 let mut pool = self.pool.lock();
-                // Else somebody shrinks, or has, after this has looked.
+                // Otherwise another thread is shrinking, or has shrunk after this call looked.
                 if pool.shrinks == shrinks {
                     pool.reserved_buckets = pool.reserved_buckets.max(least);
                 }
@@ -58,24 +57,24 @@ impl<P: Payload> Directory<P> {
         }
     }
 
-    /// By how much a segment grows at once that is to have `wanted` times its buckets: a power of two, as far as it need not
-    /// split. Doubled step by step, each size between would go to the pool, of every segment, and together they are as large as
-    /// what is made.
+    /// The factor by which a segment grows at once that is to have `wanted` times its buckets: a power of two, as far as it
+    /// need not split. If it doubled step by step, each intermediate size of every segment would go to the pool, and together
+    /// these are as large as the final segments.
     fn times_before_it_splits(&self, writing: &Writing<'_, P>, wanted: u64) -> u64 {
         let now = u64::from(writing.locked.segment().buckets().len());
         let most = (u64::from(self.shape.split_buckets) / now).max(2);
         wanted.next_power_of_two().min(1 << most.ilog2())
     }
 
-    /// How many buckets there would be if the whole table had as many as this segment has for its share.
+    /// How many buckets there would be if the whole table had as many, in proportion, as this segment has.
     fn buckets_if_all_were_as(&self, writing: &Writing<'_, P>) -> u64 {
         u64::from(writing.locked.segment().buckets().len())
             * self.segments_at(writing.locked.state_ref().level)
     }
 
-    /// What it takes to grow segments, each until it splits and then to twice as many, until there are so many buckets: beside
-    /// those that are current. Less, where the pool has some, and more, where segments of a few slots may not split. `None`:
-    /// more than there can be.
+    /// How many bytes it takes, in addition to the current segments, to grow segments until there are so many buckets: each
+    /// doubles until it splits, and then their number doubles. It takes less where the pool has some, and more where segments
+    /// of a few slots may not split. `None` if it is more than there can be.
     fn bytes_for(&self, buckets: u64) -> Option<usize> {
         let (mut bytes, mut entries) = (Some(0_usize), 0_u64);
         self.each_segment(|writing| {
@@ -90,7 +89,7 @@ impl<P: Payload> Directory<P> {
                 let new = plan.and_then(|plan| plan.bytes().checked_mul(usize::try_from(segments).ok()?));
                 bytes = bytes.and_then(|bytes| bytes.checked_add(new?));
             };
-            // The one before stays for who may still read it.
+            // The old segment stays for threads that may still be reading it.
             let mut of_one = now;
             while of_one < will_be && of_one * 2 <= u64::from(self.shape.split_buckets) {
                 of_one *= 2;
@@ -98,7 +97,7 @@ impl<P: Payload> Directory<P> {
             if of_one > now {
                 add(of_one, 1);
             }
-            // Of those that come of splits one is where it was.
+            // Of the segments that come from splits, one stays where it was.
             let count = will_be / of_one;
             add(of_one, count - 1);
             entries = entries.max(self.segments_at(writing.locked.state_ref().level).saturating_mul(count));
@@ -107,27 +106,27 @@ impl<P: Payload> Directory<P> {
         bytes?.checked_add(root)
     }
 
-    /// Segments are filled as far as paths lead before they grow: somebody has said how many items are to come.
+    /// Makes segments fill as far as paths lead before they grow: the caller has said how many items are to come.
     pub(crate) fn expect_items(&mut self) {
         for segment in self.segments() {
             Locked::lock(segment).grow_early(false);
         }
     }
 
-    /// Replaces every segment that is much too large for its items by a smaller one, or whose overflow is, by one without, if
-    /// not as many with one as there are current wait to be freed; and gives back what was copied ahead of splits that are not
-    /// due any more.
+    /// Replaces every segment that is much too large for its items by a smaller one; and every one whose overflow is much too
+    /// large by one without, unless as many segments with an overflow wait to be freed as there are current ones. Also gives
+    /// back what was copied ahead of splits that are not due any more.
     pub(crate) fn shrink(&self, rehash: &dyn Rehash<P>) {
         // Also where nothing will be locked.
         self.assert_not_writing();
         if self.shape.fixed_capacity.is_some() {
             return;
         }
-        // Before and after: who reserves meanwhile sees either.
+        // Before and after: a caller that reserves meanwhile sees one of the two.
         self.pool.lock().forget_reserved();
         let _after = Forgetting(self);
         self.each_segment(|mut writing| {
-            // Powers of two: so are the sizes of what doubles again, and the pool keeps few sizes.
+            // Powers of two: segments that double again then have such sizes as well, and the pool keeps few sizes.
             let wanted = Shape::buckets_for(writing.locked.len()).next_power_of_two();
             let now = writing.locked.segment().buckets().len();
             let buckets = wanted.min(u64::from(now)) as u32;
@@ -135,7 +134,7 @@ impl<P: Payload> Directory<P> {
             if buckets < now || has_idle_overflow && self.pool.lock().may_lack_overflow(buckets) {
                 let smaller = Replacement { buckets, count: 1, grows_early: false };
                 let prefix = self.prefixes(&writing).start as u32;
-                // No memory to get smaller: then it stays as it is.
+                // If there is no memory to get smaller, the segment stays as it is.
                 let _ = self.rebuild(&mut writing, smaller, prefix, rehash);
             }
             if !writing.locked.is_filling_up() {
@@ -145,13 +144,13 @@ impl<P: Payload> Directory<P> {
         });
     }
 
-    /// Takes out of the pool all that is not current, for the caller to free when no late reader is left.
+    /// Takes everything that is not current out of the pool, for the caller to free when no late reader is left.
     pub(crate) fn drain_pool(&self) -> Retired<P> {
         Retired { pool: self.pool.lock().drain(), meter: self.meter() }
     }
 }
 
-/// Forgets what has been reserved when it is dropped, also in a panic of the user's `Hash`.
+/// Forgets what has been reserved when it is dropped, even by a panic in the user's `Hash`.
 struct Forgetting<'d, P: Payload>(&'d Directory<P>);
 
 impl<P: Payload> Drop for Forgetting<'_, P> {
@@ -193,7 +192,7 @@ mod tests {
         assert_eq!(table.slots(), 4, "refused before anything has grown");
     }
 
-    /// Else it would have taken all that there is before it is refused.
+    /// Otherwise it would take all memory that there is before it is refused.
     #[test]
     fn what_reserving_will_take_is_known_beforehand() {
         for (present, additional) in
@@ -220,7 +219,7 @@ mod tests {
         let table = table(segments_of(64));
         table.reserve(10_000, &rehash).unwrap();
         let slots = table.slots();
-        // With a segment locked, which whoever looks at all of them would wait for.
+        // With a segment locked: a call that looks at all segments would wait for it.
         let writing = table.lock_and_find(Digest::new(1), |_| false);
         std::thread::scope(|scope| {
             let (done, ended) = std::sync::mpsc::channel();
@@ -235,13 +234,14 @@ mod tests {
         assert!(table.slots() < slots / 2);
         // SAFETY: nobody else uses the table.
         unsafe { table.drain_pool().free() };
-        // Else who reserves meanwhile would take it for the time before.
+        // Otherwise a caller that reserves meanwhile would mistake it for the time before.
         assert!(table.pool.lock().shrinks > shrinks);
         table.reserve(10_000, &rehash).unwrap();
         assert!(table.slots() >= 10_000);
     }
 
-    /// All have had one, and what stays needs all of their slots, so that each could take the place of the next.
+    /// All segments have had an overflow, and the items that stay need all of their slots, so that each segment could take the
+    /// place of the next.
     #[test]
     fn shrinking_hands_no_overflow_on_to_another_segment() {
         let table = table(segments_of(64));
@@ -274,7 +274,7 @@ mod tests {
         assert!((0..5000).all(|key| is_there(key) == (key < 1000)));
     }
 
-    /// Of ten thousand keys of one digest, to one of the others, most have gone.
+    /// Of ten thousand keys that share one digest, next to others that do not, most have been removed.
     #[test]
     fn shrinking_frees_an_overflow_that_is_much_too_large_for_what_is_in_it() {
         for stay in [0, 2000] {
@@ -294,7 +294,7 @@ mod tests {
                 table.meter.bytes() as u64
             };
             let shrunk = bytes();
-            // Of 17 bytes a slot at most one in four is taken; and the first blocks are short.
+            // Slots take 17 bytes each, and at most one in four is taken; and the first blocks are short.
             assert!(shrunk < 2500 + 4 * 17 * stay, "{shrunk} bytes for {stay}");
             assert_eq!(bytes(), shrunk, "once is enough");
             let (slots_now, overflow) = (table.slots(), table.stats().overflow as u64);
@@ -315,7 +315,7 @@ mod tests {
             let mut spot = table.lock_and_find(digest(key), |item| item.0 == key);
             spot.writing.locked.remove(spot.place, spot.found.expect("put"));
         };
-        // Both buckets of those that collide are full, and the segment is not half full: so they do not make it grow.
+        // Both buckets of the colliding keys are full, and the segment is not half full: so they do not make it grow.
         (0..8).chain(1000..1007).for_each(|key| insert_as(&table, key, digest).unwrap());
         table.shrink(&|item: (u64, u64)| digest(item.0));
         let bytes: Vec<_> = (0..30)
@@ -327,7 +327,7 @@ mod tests {
             })
             .collect();
         assert!(bytes[29] <= bytes[9], "{bytes:?}");
-        // And does nothing in vain.
+        // And it does nothing in vain.
         table.shrink(&|_| unreachable!("nothing is to be had by it"));
     }
 
@@ -356,7 +356,7 @@ mod tests {
         }));
     }
 
-    /// Each split takes one of what was cut for sixteen.
+    /// Each split takes one of the sixteen blocks that were cut.
     #[test]
     fn memory_for_further_segments_is_found_again_when_the_pool_was_drained() {
         let bytes = |drains: bool| {
@@ -375,7 +375,7 @@ mod tests {
         assert!(drained <= kept, "{kept} bytes became {drained}");
     }
 
-    /// The tags are: small segments have none of that size. Heads are of one size, and some of these in use.
+    /// The tags are given back: small segments have none of that size. Heads are all of one size, and some of them are in use.
     #[test]
     fn memory_for_further_segments_is_given_back_when_nothing_current_lies_beside_it() {
         let table = table(segments_of(1024));

@@ -1,6 +1,6 @@
 //! The directory's array of segment pointers, in one allocation with its [`RootHeader`].
 //!
-//! Anybody may read it, at any time; entries are stored to with the pool locked. It stays allocated when it has been
+//! Anybody may read it, at any time; entries are stored to with the pool locked. A root stays allocated when it has been
 //! replaced: see `pool`.
 
 use core::alloc::Layout;
@@ -13,7 +13,7 @@ use super::payload::Payload;
 use super::segment::Segment;
 use crate::sync::{AtomicPtr, Watch, init_zeroed};
 
-/// What the pointers follow.
+/// The header that the pointers follow.
 #[derive(Debug)]
 #[repr(C, align(8))]
 pub(crate) struct RootHeader {
@@ -24,8 +24,8 @@ pub(crate) struct RootHeader {
     pub(super) watch: Watch,
 }
 
-/// A root: header and entries in one allocation, so that a look-up has no pointer to the array to wait for. No reference to the
-/// header, which might not reach the entries.
+/// A root: header and entries in one allocation, so that a look-up has no pointer to the array to wait for. It is not a
+/// reference to the header, because that might not reach the entries.
 pub(crate) struct Root<'d, P: Payload> {
     header: NonNull<RootHeader>,
     entries: PhantomData<&'d AtomicPtr<Segment<P>>>,
@@ -55,7 +55,7 @@ impl<'d, P: Payload> Root<'d, P> {
     pub(super) fn allocate(len: u32, level: u32, meter: &Meter) -> Option<NonNull<RootHeader>> {
         let entries = Layout::array::<AtomicPtr<Segment<P>>>(len as usize).ok()?;
         let (layout, entries_at) = Layout::new::<RootHeader>().extend(entries).ok()?;
-        // Where `entry` looks.
+        // That is where `entry` looks.
         assert_eq!(entries_at, size_of::<RootHeader>());
         let layout = layout.pad_to_align();
         let header = meter.allocate(layout)?.cast::<RootHeader>();
@@ -81,12 +81,12 @@ impl<'d, P: Payload> Root<'d, P> {
     #[inline(always)]
     pub(super) fn entry(self, index: u32) -> &'d AtomicPtr<Segment<P>> {
         debug_assert!(index < self.len);
-        // SAFETY: within the array that was allocated with this header, right behind it: whoever asks counts up to `len`, or
-        // scales to it.
+        // SAFETY: within the array that was allocated with this header, right after it: callers count up to `len`, or scale to
+        // it.
         unsafe { self.header.add(1).cast::<AtomicPtr<Segment<P>>>().add(index as usize).as_ref() }
     }
 
-    /// Whether it is the same.
+    /// Whether both are the same root.
     #[inline]
     pub(super) fn is(self, other: Root<'_, P>) -> bool {
         self.header == other.header

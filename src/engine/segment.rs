@@ -3,7 +3,7 @@
 //! Anybody may read, at any time, without a lock, without a store and without waiting ([R1]..[R4]). Writes are in
 //! `locked`, where holding the lock is a type.
 //!
-//! Three blocks of memory, each kind side by side with its like in other segments:
+//! It has three blocks of memory, each next to blocks of the same kind of other segments:
 //!
 //! ```text
 //! | Write          | tags* slots* stripes* buckets mask flag | stripes |   | tags         |   | slots           |
@@ -11,9 +11,9 @@
 //!   it guards                                                                                   per bucket
 //! ```
 //!
-//! With four stripes, `Segment` and they are one cache line. At the usual size the tags are one page of 4 KiB. So a
-//! miss reads one line of heads, which the caches hold, and two lines of one page. Heads in the pages of their tags
-//! would save that page, but lie 4 KiB apart and fall into one set of the caches.
+//! With four stripes, `Segment` and the stripes are one cache line. At the usual size the tags are one page of 4 KiB. So a miss
+//! reads one line of heads, which the caches hold, and two lines of one page. Heads in the pages of their tags would save that
+//! page, but would lie 4 KiB apart and fall into one set of the caches.
 
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
@@ -34,12 +34,12 @@ use super::undo::Undo;
 use crate::hash::Place;
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Mutex, Ordering, Watch, init_zeroed, step};
 
-/// What the holder of a segment's lock may change beside the buckets.
+/// What the holder of a segment's lock may change in addition to the buckets.
 ///
-/// In the order in which it is written most: the lines of the first fields come from the core that held the lock before.
+/// Most frequently written fields first: the lines of the first fields come from the core that held the lock before.
 #[repr(C)]
 pub(crate) struct State<P: Payload> {
-    /// What happened here, and in the segments this one came from.
+    /// Counts of events in this segment, and in those it came from.
     pub(crate) tally: Tally,
     /// What the front end keeps here.
     pub(crate) keep: P::Keep,
@@ -47,20 +47,21 @@ pub(crate) struct State<P: Payload> {
     pub(crate) index: u32,
     /// See `index`.
     pub(crate) level: u32,
-    /// See [`parting::last_entries`]: computed once, for all who insert.
+    /// See [`parting::last_entries`]: computed once, for all insertions.
     pub(super) last_entries: u32,
-    /// How many items were in the overflow when it was last asked whether growing parts them [G9].
+    /// How many items were in the overflow when it was last determined whether growing parts them [G9].
     pub(super) parted_at: u32,
-    /// From so many items on it is filling up, and will soon grow [G7]: never, if it grows only when no path is found.
+    /// From so many items on the segment is filling up, and will soon grow [G7]; no number is reached if it grows only when no
+    /// path is found.
     pub(crate) filling_from: usize,
     /// How many items are in the overflow.
     pub(crate) overflow_len: usize,
-    /// Of a segment that will split soon [G7].
+    /// What has been copied, if the segment will split soon [G7].
     pub(crate) ahead: Option<Box<Ahead<P>>>,
 }
 
 impl<P: Payload> State<P> {
-    /// The segment covers entry `index` of a directory of `base << level` now.
+    /// Notes that the segment now covers entry `index` of a directory of `base << level`.
     pub(super) fn covers(&mut self, index: u32, level: u32, base: u32) {
         (self.index, self.level) = (index, level);
         self.last_entries = parting::last_entries::<P>(base, level);
@@ -69,19 +70,19 @@ impl<P: Payload> State<P> {
 
 /// What a segment has copied ahead of its split [G7].
 pub(crate) struct Ahead<P: Payload> {
-    /// What is to be the upper half: neither current nor in the pool.
+    /// The segment that is to be the upper half: neither current nor in the pool.
     pub(super) segment: NonNull<Segment<P>>,
-    /// The buckets that it does not have as they are.
+    /// The buckets of which it has no up-to-date copy.
     pub(super) stale: Stale,
 }
 
 /// One table. Constructed in place; see the diagram above.
-// As aligned as the stripes that follow, also where pointers are shorter.
+// As aligned as the stripes that follow, even where pointers are shorter.
 #[repr(C, align(8))]
 pub(crate) struct Segment<P: Payload> {
     tags: *const AtomicU32,
     slots: *const P::Word,
-    /// They follow us, and we follow `Write`; it may reach all three, which a reference to us may not.
+    /// The stripes follow us, and we follow `Write`; this pointer may reach all three, which a reference to us may not.
     stripes: *const AtomicU64,
     len: u32,
     stripe_mask: u16,
@@ -90,7 +91,7 @@ pub(crate) struct Segment<P: Payload> {
     pub(super) watch: Watch,
 }
 
-// With four stripes it makes one cache line. And what the lock guards begins on the lock's.
+// With four stripes, this makes one cache line. And what the lock guards begins on the lock's line.
 #[cfg(all(target_pointer_width = "64", not(any(loom, shuttle))))]
 const _: () = {
     type Some = super::payload::Inline<u64, u64>;
@@ -101,28 +102,28 @@ const _: () = {
 /// The lock and what only writers touch: kept off the lines that readers need.
 #[repr(C, align(64))]
 pub(crate) struct Write<P: Payload> {
-    /// Items in the buckets and in the overflow. Stored under the lock, and beside it.
+    /// Items in the buckets and in the overflow. Stored under the lock, and next to it.
     pub(crate) len: AtomicUsize,
     pub(crate) state: Mutex<State<P>>,
     /// How often a reader had to read again.
     pub(crate) read_retries: AtomicU64,
     pub(crate) overflow: Overflow<P>,
     pub(super) undo: Undo<P>,
-    /// The pool's, while it has the segment: guarded by its lock.
+    /// The pool's, while the pool has the segment: guarded by the pool's lock.
     pub(super) links: UnsafeCell<Links<P>>,
     pub(super) memory: Memory,
 }
 
-/// Leads to a segment in the pool.
+/// A link to a segment in the pool.
 pub(super) type Link<P> = Option<NonNull<Segment<P>>>;
 
-/// What links a segment in the pool to others there.
+/// The links of a segment in the pool to others there.
 pub(super) struct Links<P: Payload> {
     /// The next segment of the same size.
     pub(super) same: Link<P>,
-    /// Of the first of its size: the first of the next size.
+    /// In the first segment of a size: the first of the next size.
     pub(super) shelf: Link<P>,
-    /// Of the first of its size: how many there are.
+    /// In the first segment of a size: how many there are.
     pub(super) count: usize,
 }
 
@@ -146,7 +147,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// What it takes in all.
+    /// The bytes it takes in all.
     pub(crate) fn bytes(&self) -> usize {
         self.head.size() + self.tags.size() + self.slots.size()
     }
@@ -158,7 +159,7 @@ unsafe impl<P: Payload> Send for Segment<P> {}
 // SAFETY: as above.
 unsafe impl<P: Payload> Sync for Segment<P> {}
 
-/// Leads to a segment, and to the stripes behind it and what is before it, without the pointer that a reference has to load
+/// Leads to a segment, to the stripes after it and to what is before it, without the pointer that a reference has to load
 /// first. Directories and locks have these, so that whatever they lead to may reach all of a segment's head.
 pub(crate) struct SegmentRef<'d, P: Payload> {
     segment: NonNull<Segment<P>>,
@@ -186,21 +187,21 @@ impl<P: Payload> Deref for SegmentRef<'_, P> {
 impl<'d, P: Payload> SegmentRef<'d, P> {
     /// # Safety
     ///
-    /// `segment` came from [`Segment::construct`], and is not freed as long as this lives. (A pointer made of a reference would
-    /// not do: it may reach no further than that, and neither the stripes nor what is before the segment.)
+    /// `segment` came from [`Segment::construct`], and is not freed as long as this lives. (A pointer made from a reference
+    /// would not do: it may reach no further than the segment, and so neither the stripes nor what is before it.)
     #[inline(always)]
     pub(super) unsafe fn new(segment: NonNull<Segment<P>>) -> Self {
         SegmentRef { segment, lives: PhantomData }
     }
 
-    /// The segment by itself.
+    /// The segment itself.
     #[inline(always)]
     pub(crate) fn segment(self) -> &'d Segment<P> {
         // SAFETY: not freed (`new`), and never referred to mutably.
         unsafe { self.segment.as_ref() }
     }
 
-    /// What leads here, as [`Segment::construct`] gave it.
+    /// The pointer that leads here, as [`Segment::construct`] returned it.
     #[inline]
     pub(super) fn pointer(self) -> NonNull<Segment<P>> {
         self.segment
@@ -234,7 +235,7 @@ pub(crate) enum Probe<T> {
 }
 
 impl<T> Probe<T> {
-    /// What was found, by another name.
+    /// Maps what was found.
     #[inline(always)]
     pub(crate) fn map<U>(self, f: impl FnOnce(T) -> U) -> Probe<U> {
         match self {
@@ -273,7 +274,7 @@ impl<P: Payload> Segment<P> {
         {
             assert!(layout.size() <= block.size() && block.base().addr().get() % layout.align() == 0);
         }
-        // Where `write`, and `SegmentRef::stripe`, look.
+        // That is where `write` and `SegmentRef::stripe` look.
         assert_eq!(plan.stripes_at, Self::BEFORE_STRIPES);
         assert_eq!(plan.stripes_at - plan.segment_at, size_of::<Self>());
         // SAFETY: the memory is zeroed, large enough and aligned for the plan, ours alone, and lives until `free`.
@@ -319,7 +320,7 @@ impl<P: Payload> Segment<P> {
         }
     }
 
-    /// How far before the first stripe `Write` is.
+    /// The distance from `Write` to the first stripe.
     const BEFORE_STRIPES: usize = size_of::<Write<P>>() + size_of::<Self>();
 
     /// Frees the segment, its overflow and what it has copied ahead, but not what its items point to.
@@ -333,7 +334,7 @@ impl<P: Payload> Segment<P> {
             let write = core::ptr::from_ref(this.as_ref().write()).read();
             let ahead = write.state.lock().ahead.take();
             if let Some(ahead) = ahead {
-                // It has none of its own.
+                // The copy has copied nothing ahead itself.
                 Self::free(ahead.segment, meter);
             }
             write.overflow.free(meter);
@@ -354,19 +355,19 @@ impl<P: Payload> Segment<P> {
     #[inline(always)]
     pub(crate) fn has_no_overflow(&self) -> bool {
         // Relaxed: a reader passes the Acquire fence of `unchanged` before it calls this a miss. That pairs with the Release in
-        // `withdraw_overflow`: who reads that comes after the last item has left, and sees what came before that. Beside the
-        // lock's holder nobody stores.
+        // `withdraw_overflow`: a reader of that store comes after the last item has left, and sees what came before. Nobody
+        // stores except the lock's holder.
         !self.overflowed.load(Ordering::Relaxed)
     }
 
-    /// From now on readers look into the overflow. Before an item is put there; the lock's holder only [I5].
+    /// Makes readers look into the overflow from now on. Called before an item is put there; the lock's holder only [I5].
     pub(crate) fn note_overflow(&self) {
-        // Relaxed: who has found the item, or was told of it, sees this, which came before its tag, or its block's link [W6].
-        // Who does not see it may come before the item.
+        // Relaxed: a reader that has found the item, or was told of it, sees this, which came before its tag, or its block's
+        // link [W6]. A reader that does not see it may come before the item.
         self.overflowed.store(true, Ordering::Relaxed);
     }
 
-    /// From now on readers do not look there. When the last item has left; the lock's holder only [I5].
+    /// Makes readers look there no more from now on. Called when the last item has left; the lock's holder only [I5].
     pub(crate) fn withdraw_overflow(&self) {
         // Release: pairs with the load in `has_no_overflow` and the fence after it.
         self.overflowed.store(false, Ordering::Release);
@@ -403,9 +404,9 @@ impl<P: Payload> Segment<P> {
         unsafe { core::slice::from_raw_parts(self.stripes, self.stripe_mask as usize + 1) }
     }
 
-    /// [R3]: reads both buckets once. A hit is final, and tells the lane it was in; a miss is not before [R4].
+    /// [R3]: reads both buckets once. A hit is final, and includes the lane it was in; a miss is not final before [R4].
     ///
-    /// A null slot behind a matching tag is no end of the search [I7]: the tag is set first and cleared last.
+    /// A null slot behind a matching tag does not end the search [I7]: the tag is set first and cleared last.
     ///
     /// `version` is what [R2] read from `stripe`; it is checked here only for items that can tear, before `eq` sees
     /// them.
@@ -421,15 +422,15 @@ impl<P: Payload> Segment<P> {
         eq: impl Fn(P::Item) -> bool,
     ) -> Probe<(P::Item, u32)> {
         let buckets = self.buckets();
-        // Before the tags say which slot it will be: three quarters of all items are in their first bucket, and its
-        // slots are one line, or half of one. Hits in tables beyond the caches gain a third, as two page walks overlap;
-        // misses, which need no slot, lose up to a quarter. With the second bucket's line as well, hits gain no more.
+        // Fetched before the tags say which slot it will be: three quarters of all items are in their first bucket, and its
+        // slots are one line, or half of one. Hits in tables beyond the caches gain a third, as two page walks overlap; misses,
+        // which need no slot, lose up to a quarter. With the second bucket's line as well, hits gain no more.
         buckets.prefetch_slot(place.first);
         let mut matches = buckets.matches(place);
         if !matches.is_empty() {
             shown();
         }
-        // Whoever does not return must skip the match.
+        // Every path that does not return must skip the match.
         while let Some(lane) = matches.peek_lane() {
             step();
             // SAFETY: a slot of ours.
@@ -442,7 +443,7 @@ impl<P: Payload> Segment<P> {
         Probe::Miss
     }
 
-    /// Loads an item that is known to be whole: `Miss` if the slot is empty, `Changed` if it may be torn.
+    /// Loads an item; a `Hit` is known to be whole. `Miss` if the slot is empty, `Changed` if the item may be torn.
     ///
     /// # Safety
     ///
@@ -473,7 +474,7 @@ impl<P: Payload> Segment<P> {
 
     /// Reads the overflow once, after a miss in the buckets [R4]: as [R2] and [R3], with the overflow's own stripe.
     ///
-    /// That stripe validates items that can tear [I7]; a miss needs it not, as nothing in here moves [W6].
+    /// That stripe validates items that can tear [I7]; a miss does not need it, because nothing in the overflow moves [W6].
     #[cold]
     pub(crate) fn pass_overflow(&self, place: Place, eq: &dyn Fn(P::Item) -> bool) -> Probe<P::Item> {
         let stripe = self.overflow().stripe();
@@ -492,16 +493,16 @@ impl<P: Payload> Segment<P> {
     /// How many items there are.
     #[inline]
     pub(crate) fn items(&self) -> usize {
-        // Relaxed: exact for the lock's holder, who alone stores; for others it counts after the fence in `unchanged`.
+        // Relaxed: exact for the lock's holder, which alone stores; for others it counts after the fence in `unchanged`.
         self.write().len.load(Ordering::Relaxed)
     }
 
     /// Sets how many items there are. The lock's holder only [I5].
     #[inline]
     pub(crate) fn set_len(&self, len: usize) {
-        // Release: pairs with the Acquire fence in `unchanged`, when items are counted: who sees that some have left for
-        // another segment [G6] sees the directory lead there; who sees none in one that is emptied to be built anew, its
-        // stripes bumped.
+        // Release: pairs with the Acquire fence in `unchanged`, when items are counted: a reader that sees that some have left
+        // for another segment [G6] sees the directory lead there; one that sees none in a segment that is emptied to be built
+        // anew sees its stripes bumped.
         self.write().len.store(len, Ordering::Release);
     }
 
@@ -510,7 +511,8 @@ impl<P: Payload> Segment<P> {
         self.buckets().len() as usize * SLOTS as usize
     }
 
-    /// Counts a reader's retry. Not on the common path: the only shared memory a reader may ever write, but marks [B4].
+    /// Counts a reader's retry. Not on the common path. This is the only shared memory that a reader may ever write, except
+    /// marks [B4].
     #[cold]
     #[inline(never)]
     pub(crate) fn count_retry(&self) {
@@ -540,8 +542,8 @@ mod tests {
         assert_eq!((plan.undo_at, plan.slots.size()), (3 * 4 * 128, 13 * 128));
     }
 
-    /// Stopped between the two words of a value, the writer leaves readers the old one [W2]. The stripe is the only one, so
-    /// readers of other slots meet the odd version, too.
+    /// A writer that is stopped between the two words of a value leaves readers the old value [W2]. There is only one stripe,
+    /// so readers of other slots meet the odd version as well.
     #[test]
     fn a_replacement_under_way_shows_the_old_item_in_its_slot_alone() {
         type Wide = Inline<u64, [u64; 2]>;

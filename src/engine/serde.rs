@@ -4,7 +4,7 @@ use super::Stats;
 use crate::fields::serialize_fields;
 
 serialize_fields! {
-    /// By the names of its fields; of a time seconds and nanoseconds, as serde has them. Needs the feature `serde`.
+    /// Serializes the fields by their names, and a time as seconds and nanoseconds, as serde does. Needs the feature `serde`.
     ///
     /// ```
     /// let map: koel::HashMap<u32, u32> = koel::HashMap::from([(1, 1)]);

@@ -7,7 +7,7 @@ use super::tags::SLOTS;
 
 /// Version counters in a table, shared out among its segments (MemC3, section 3.3: 8,192 counters).
 const STRIPES: u64 = 8192;
-/// Fewest stripes in a segment that has as many buckets: what shares a cache line with the segment's head.
+/// Fewest stripes in a segment that has at least as many buckets: so many share a cache line with the segment's head.
 const MIN_STRIPES: u64 = 4;
 /// Buckets for each stripe of a growing map's segment.
 const BUCKETS_PER_STRIPE: u64 = 256;
@@ -15,28 +15,28 @@ const BUCKETS_PER_STRIPE: u64 = 256;
 const GROWING_LOAD: f64 = 0.90;
 /// The load that `fixed_capacity` entries make: 1.06 slots for each.
 const FIXED_LOAD: f64 = 0.944;
-/// The load that a full cache makes: each miss puts an entry in, and at 0.94 two of three would have to displace others
-/// first; at 0.8, one of six.
+/// The load of a full cache: each miss puts an entry in, and at 0.94 two of three would have to displace others first; at 0.8,
+/// one of six.
 const CACHE_LOAD: f64 = 0.80;
-/// Slots in a segment that does not double but split: of what is in them a split looks at all and copies half, while one
-/// writer waits. Its tags are one page.
+/// Slots in a segment that splits instead of doubling: a split looks at all of their items and copies half of them, while one
+/// writer waits. The segment's tags are one page.
 const GROWING_SEGMENT_SLOTS: u64 = 4096;
 /// Slots in a segment of a fixed map: large enough that no segment gets much more than its share.
 const FIXED_SEGMENT_SLOTS: u64 = 1 << 16;
-/// Slots of a table for which huge pages are asked without being told: some megabytes.
+/// Slots of a table for which huge pages are requested by default: some megabytes.
 const HUGE_SLOTS: u64 = 1 << 19;
-/// Most segments to begin with. A directory of fewer entries may double: it has fewer than twice as many.
+/// Most segments to begin with. A directory of fewer entries than this may double, and so has fewer than twice as many.
 pub(super) const MAX_SEGMENTS: u64 = 1 << 28;
-/// Most buckets in one segment of a cache: a hash's 24 bits beside the tag tell so many apart.
+/// Most buckets in one segment of a cache: the 24 bits of a hash's half that are not the tag distinguish so many.
 const CACHE_BUCKETS: u32 = 1 << 24;
-/// Most buckets in one segment, however it came by them: `mirror` is for fewer than 2^31 [I2].
+/// Most buckets in any segment: `mirror` is for fewer than 2^31 [I2].
 pub(super) const MAX_BUCKETS: u64 = 1 << 28;
 /// Buckets a growing map's search looks at before it grows instead: three levels below the roots.
 const GROWING_BUDGET: usize = 2 * (1 + 4 + 16 + 64);
 /// Buckets a fixed map's search looks at: all that a path of `MAX_HOPS` leads to.
 const FIXED_BUDGET: usize = QUEUE;
 
-/// Entries that a map can be made for: prefixes tell about 2^32 buckets apart.
+/// Entries that a map can be made for: prefixes distinguish about 2^32 buckets.
 #[cfg(target_pointer_width = "64")]
 pub(crate) const MAX_CAPACITY: usize = 1 << 34;
 /// Entries that a map can be made for.
@@ -47,17 +47,17 @@ pub(crate) const MAX_CAPACITY: usize = 1 << 26;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CapacityError {
-    /// How many entries were asked for: to reserve, with those that were there.
+    /// How many entries were asked for; by a reservation, including those that were present.
     pub requested: usize,
-    /// How many a map like this can be made for on this platform, given the memory; how many one can grow to, if it was to
-    /// reserve.
+    /// How many entries a map like this can be made for on this platform, given the memory; for a reservation, how many it can
+    /// grow to.
     pub limit: usize,
     /// The request is within the limit, but the allocator did not have the memory.
     pub out_of_memory: bool,
 }
 
 impl CapacityError {
-    /// The same, of another request, which had been rounded up.
+    /// The same error for another request, which had been rounded up.
     pub(crate) fn of(self, requested: usize) -> Self {
         CapacityError { requested, ..self }
     }
@@ -76,7 +76,7 @@ impl fmt::Display for CapacityError {
 
 impl core::error::Error for CapacityError {}
 
-/// What a builder collects.
+/// The options that a builder collects.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options {
     pub(crate) capacity: usize,
@@ -91,32 +91,32 @@ pub(crate) struct Options {
 /// The shape of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Segments to begin with; a replica begins with others.
+    /// Segments to begin with; a replica may begin with other numbers.
     pub(crate) segments: u32,
-    /// Buckets in each of them; of a replica's, others.
+    /// Buckets in each of them; a replica's may have other numbers.
     pub(crate) buckets: u32,
     /// Most stripes in a segment; a power of two.
     pub(crate) stripes: u32,
-    /// A segment of more than half as many buckets splits rather than double.
+    /// A segment of more than half as many buckets splits rather than doubling.
     pub(crate) split_buckets: u32,
-    /// Entries that fit whatever they are, if the map does not grow.
+    /// How many entries fit, whatever they are, if the map does not grow.
     pub(crate) fixed_capacity: Option<usize>,
     /// Buckets that a path search looks at.
     pub(crate) budget: usize,
     /// Ask for huge pages.
     pub(crate) huge_pages: bool,
-    /// What the builder was told of them.
+    /// What the builder was told about huge pages.
     told_huge_pages: Option<bool>,
-    /// Whether entries behind pointers have home cells; `None`: if there are to be many.
+    /// Whether entries behind pointers have home cells; `None`: only if there are to be many.
     pub(crate) home_cells: Option<bool>,
 }
 
-/// How many entries a map can be made for whose segments have so many buckets at the most, of which so much is filled.
+/// How many entries a map can be made for whose segments have at most so many buckets, filled to this load.
 fn most_entries(buckets: u64, load: f64) -> usize {
     MAX_CAPACITY.min(((MAX_SEGMENTS * buckets * u64::from(SLOTS)) as f64 * load) as usize)
 }
 
-/// How full a map is that was made for its entries, if it has a fixed capacity, or not.
+/// How full a map is that was made for its entries, depending on whether it has a fixed capacity.
 fn load(is_fixed: bool) -> f64 {
     if is_fixed { FIXED_LOAD } else { GROWING_LOAD }
 }
@@ -127,7 +127,7 @@ impl Shape {
         most_entries(u64::from(self.split_buckets), load(self.fixed_capacity.is_some()))
     }
 
-    /// Whether huge pages may be asked for where many slots are added: unless the builder was told to do without.
+    /// Whether huge pages may be requested when many slots are added: unless the builder was told to do without.
     pub(super) fn may_grow_by_huge_pages(&self) -> bool {
         self.told_huge_pages != Some(false)
     }
@@ -163,14 +163,14 @@ impl Shape {
         })
     }
 
-    /// The shape of a cache: so many segments for `share` entries each, that double and never split.
+    /// The shape of a cache: so many segments for `share` entries each, which double and never split.
     pub(crate) fn for_cache(segments: u32, share: usize) -> Result<Self, CapacityError> {
         let limit = CACHE_BUCKETS as usize * SLOTS as usize / 2;
         if share > limit {
             let (requested, limit) = (share.saturating_mul(segments as usize), limit * segments as usize);
             return Err(CapacityError { requested, limit, out_of_memory: false });
         }
-        // Small ones have two buckets more than the load asks for: paths are short where buckets are few.
+        // Two buckets more than the load asks for, which matters for small caches: paths are short where buckets are few.
         let slots = (share as f64 / CACHE_LOAD).ceil() as u64 + 2 * u64::from(SLOTS);
         let stripes = (STRIPES / u64::from(segments)).clamp(MIN_STRIPES, STRIPES);
         Ok(Shape {
@@ -200,8 +200,8 @@ impl Shape {
         })
     }
 
-    /// The shape of a table of the same options and segments, with `len` entries. A table of fixed capacity may hold more than
-    /// that, and then its copy's capacity is what it holds.
+    /// The shape of a table of the same options and segments, with `len` entries. A table may hold more than its fixed
+    /// capacity; then its copy's capacity is what it holds.
     pub(super) fn of_replica(&self, len: usize) -> Self {
         Shape { fixed_capacity: self.fixed_capacity.map(|capacity| capacity.max(len)), ..*self }
     }
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!((shape(16, 800).buckets, shape(16, 800).stripes), (252, 512));
         assert_eq!(shape(1 << 20, 1).stripes, 4, "no fewer than share a line with the head");
         assert_eq!((shape(4, 10).segments, shape(4, 10).fixed_capacity, shape(4, 10).budget), (4, None, 682));
-        // 2^19 slots in all, or a few less.
+        // 2^19 slots in all, or slightly fewer.
         assert!(shape(16, 26_208).huge_pages && !shape(16, 26_200).huge_pages && !shape(1, 100).huge_pages);
     }
 

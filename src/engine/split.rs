@@ -1,9 +1,9 @@
 //! A split [G6]: a segment gives the items of the upper half of its prefixes to a new one, and keeps the others.
 //!
-//! What stays is not moved, and what goes has the same slot in the new segment: both have as many buckets. Which half an item
-//! goes to its split bits tell, or its hash, and then all get others [G8]. Readers find an item that goes in the old segment
-//! until the directory leads to the new one, and there from then on; who has asked the directory before, and looks when it has
-//! gone, asks again [R4].
+//! Items that stay are not moved, and items that leave have the same slot in the new segment: both segments have as many
+//! buckets. An item's split bits say which half it goes to, or else its hash does, and then all items get new bits [G8].
+//! Readers find a leaving item in the old segment until the directory leads to the new one, and there from then on; a reader
+//! that asked the directory before, and looks when the item has left, asks again [R4].
 
 use core::ptr::NonNull;
 
@@ -23,12 +23,12 @@ use super::tags::{SLOTS, tag_at, taken_lanes};
 use crate::hash::scale;
 use crate::sync::step;
 
-/// Buckets that are copied ahead with each insertion: all, by when the segment splits.
+/// Buckets that are copied ahead with each insertion: enough to have copied all by the time the segment splits.
 const AT_A_TIME: usize = SLOTS_PER_COPY_AHEAD / SLOTS as usize;
 
 impl<P: Payload> Directory<P> {
     /// Splits a segment that has no overflow; `writing` becomes a lock on the half that covers `prefix`. On an error, or if
-    /// `rehash` panics, nothing has changed but what has been copied ahead.
+    /// `rehash` panics, nothing has changed except what has been copied ahead.
     pub(super) fn split<'a>(
         &'a self,
         writing: &mut Writing<'a, P>,
@@ -40,7 +40,7 @@ impl<P: Payload> Directory<P> {
         self.begin(old)?;
         let mut new = self.copy_leaving(old, usize::MAX, rehash);
         new.grow_early(grows_early);
-        // A late reader may have looked into the segment while it was empty [I8].
+        // A late reader may have read the segment while it was empty [I8].
         new.bump_stripes();
         self.publish(core::slice::from_ref(&new), 1)?;
         step();
@@ -56,8 +56,8 @@ impl<P: Payload> Directory<P> {
         Ok(())
     }
 
-    /// Copies some of what will leave a segment that will split soon [G7]. If it will not, or there is no memory, nothing
-    /// happens.
+    /// Copies some of the items that will leave a segment that will split soon [G7]. If it will not split soon, or there is no
+    /// memory, nothing happens.
     #[cold]
     #[inline(never)]
     pub(super) fn copy_ahead(&self, locked: &mut Locked<'_, P>, rehash: &dyn Rehash<P>) {
@@ -68,7 +68,7 @@ impl<P: Payload> Directory<P> {
         }
     }
 
-    /// Gives the segment, if it has none, another of as many buckets that is to be its upper half.
+    /// Gives the segment, if it has none yet, another segment of as many buckets that is to be its upper half.
     fn begin(&self, old: &mut Locked<'_, P>) -> Result<(), NoRoom> {
         debug_assert!(!P::MARKED, "marks are not copied");
         if old.state_ref().ahead.is_some() {
@@ -85,7 +85,7 @@ impl<P: Payload> Directory<P> {
         Ok(())
     }
 
-    /// Copies what will leave the segment from as many as `most` of the buckets that are stale, and locks the copy.
+    /// Copies the items that will leave the segment from up to `most` of the stale buckets, and locks the copy.
     fn copy_leaving<'a>(
         &self,
         old: &mut Locked<'a, P>,
@@ -109,15 +109,15 @@ impl<P: Payload> Ahead<P> {
     /// Locks the copy.
     pub(super) fn lock<'a>(&self) -> Locked<'a, P> {
         // SAFETY: neither current nor in the pool, nor retired, so nobody frees it until it is published or put away; from then
-        // on what is said in `Draft::lock` holds.
+        // on the argument in `Draft::lock` holds.
         Locked::lock(unsafe { SegmentRef::new(self.segment) })
     }
 }
 
 impl<'a, P: Payload> Locked<'a, P> {
-    /// Copies the items that leave a bucket, of whose lanes `leaving` says 1, and not 0, to the same slots of what is ahead:
-    /// from as many as `most` of those buckets that are stale. Returns a lock on the copy. If `leaving` panics, its bucket
-    /// stays stale.
+    /// Copies the items that leave a bucket, those for whose lanes `leaving` returns 1, not 0, to the same slots of the segment
+    /// that is ahead: from up to `most` of the stale buckets. Returns a lock on the copy. If `leaving` panics, its bucket stays
+    /// stale.
     fn copy_leaving(&mut self, most: usize, leaving: impl Fn(&Buckets<P>, u32) -> u32) -> Locked<'a, P> {
         let (from, is_empty) = (self.segment().buckets(), self.len() == 0);
         let ahead = self.state().ahead.as_mut().expect("the caller has begun");
@@ -125,7 +125,7 @@ impl<'a, P: Payload> Locked<'a, P> {
         let to = copy.segment().buckets();
         assert_eq!(from.len(), to.len());
         if is_empty && copy.len() == 0 {
-            // `reserve` splits what has nothing to copy.
+            // `reserve` splits segments that have nothing to copy.
             return copy;
         }
         // Once for all that is filled here [W3], and all whose split bits are replaced.
@@ -159,19 +159,19 @@ impl<'a, P: Payload> Locked<'a, P> {
         stripes::publish_departures();
     }
 
-    /// Empties the slots whose items `new` has: by [`Locked::copy_leaving`], and locked ever since.
+    /// Empties the slots whose items `new` has: copied by [`Locked::copy_leaving`], and locked ever since.
     fn remove_copied(&mut self, new: &Locked<'_, P>) {
         if new.len() == 0 {
-            // Nothing leaves, and no reader is to be told of it.
+            // Nothing leaves, so no reader needs to notice anything.
             return;
         }
         let (from, to) = (self.segment().buckets(), new.segment().buckets());
         for bucket in 0..from.len() {
-            // They have the same tags there.
+            // The items have the same tags there.
             from.clear_these(bucket, to.tags(bucket));
         }
         if !P::NULLABLE {
-            // As if each had been removed.
+            // As if each item had been removed.
             self.bump_stripes();
         }
         self.set_len(self.len() - new.len());
@@ -251,7 +251,7 @@ mod tests {
                 assert_eq!(*tag, expected.map_or(0, |(tag, _)| *tag), "slot {slot}");
                 match expected {
                     Some((_, expected)) => assert_eq!(item, expected, "slot {slot}"),
-                    // A pointer that stayed would be followed by whoever sees the next item's tag before that itself [I7].
+                    // A pointer that stayed would be followed by a reader that sees the next item's tag before that item [I7].
                     None => assert!(!P::NULLABLE || item.is_none(), "left in slot {slot}"),
                 }
             }
@@ -272,8 +272,8 @@ mod tests {
         assert!(items.iter().all(|item| table.find(digest(*item), || (), |found| found == *item).is_some()));
     }
 
-    /// Copies some buckets ahead and changes some items, by turns, and then splits: what was copied before it changed is not
-    /// what the halves have.
+    /// Copies some buckets ahead and changes some items, in turn, and then splits: the halves do not have what was copied
+    /// before it changed.
     fn split_after_changes<P: Payload<Item: PartialEq + core::fmt::Debug>>(
         items: &[P::Item],
         others: &[P::Item],
@@ -303,7 +303,7 @@ mod tests {
                         let bits = locked.split_bits(digest(*new).prefix());
                         assert!(locked.put(place(*new), *new, bits, QUEUE));
                     }
-                    // For an item that does not come, where others may have been displaced for it.
+                    // For an item that is not inserted, though others may have been displaced for it.
                     (3, _) => _ = locked.hole_for(place(items[chosen]), QUEUE),
                     _ => {}
                 }
@@ -329,7 +329,7 @@ mod tests {
         split_after_changes::<Pointer<u64, ()>>(&pointers, &others, &digest);
     }
 
-    /// Fills a table of one segment until that has begun to copy ahead.
+    /// Fills a table of one segment until the segment has begun to copy ahead.
     fn copied_ahead() -> (Directory<Inline<u64, u64>>, u64) {
         let table = table::<Inline<u64, u64>>();
         let has_begun = |_: &u64| table.lock(0).locked.state_ref().ahead.is_some();
@@ -442,7 +442,7 @@ mod tests {
         let digest = |(key, _): (u64, u64)| Digest::new(key);
         let calls = core::cell::Cell::new(0);
         for fuse in 1..100 {
-            // All that has been copied is stale again.
+            // Everything that has been copied is stale again.
             let mut writing = table.lock(0);
             let ahead = writing.locked.state().ahead.as_mut().expect("it has begun");
             (0..16).for_each(|bucket| ahead.stale.note(bucket));
@@ -506,7 +506,8 @@ mod tests {
         Digest::mixed(unsafe { item.read() })
     }
 
-    /// Each item is in the segment of its prefix, and its bits are those of the segment's block, while they are asked for.
+    /// Each item is in the segment of its prefix, and those of its bits that will still be used are those of the segment's
+    /// block.
     fn check_split_bits(table: &Directory<Pointers>) {
         for segment in table.segments() {
             let locked = Locked::lock(segment);
@@ -526,7 +527,8 @@ mod tests {
         }
     }
 
-    /// Puts the first of two equal numbers where neither is; else removes the one that is there, or has the other replace it.
+    /// Puts the first of two equal numbers if neither is there; else removes the one that is there, or replaces it by the
+    /// other.
     fn change(table: &Directory<Pointers>, numbers: &[u64; 2], turn: u64) {
         let [item, other] = [&numbers[0], &numbers[1]].map(NonNull::from);
         let mut spot = table.lock_and_find(mixed(item), |found| [item, other].contains(&found));
@@ -550,7 +552,7 @@ mod tests {
                     check_split_bits(&table);
                 }
                 if turn % 7000 == 6999 {
-                    // Smaller segments, which double before they split again.
+                    // This makes smaller segments, which double before they split again.
                     table.shrink(&mixed);
                     check_split_bits(&table);
                 }
@@ -561,7 +563,7 @@ mod tests {
         }
     }
 
-    /// Else a map of long keys spends half of the time that it takes to fill it in hashing them again.
+    /// Otherwise a map of long keys spends half of the time that it takes to fill it on hashing them again.
     #[test]
     fn only_the_last_split_of_a_block_hashes() {
         let (numbers, hashed) = ((0..150).collect::<Vec<u64>>(), core::cell::Cell::new(0));
@@ -576,7 +578,7 @@ mod tests {
         }
         let (level, stats) = (table.root().level, table.stats());
         assert!((1..=<Pointers as Payload>::SPLIT_BITS).contains(&level) && stats.splits > 1, "{level}");
-        // Of 4, 8, 16 and 32 slots, when there was no path.
+        // Segments of 4, 8, 16 and 32 slots, when there was no path.
         assert!(stats.doublings == 4 && hashed.get() <= 4 + 8 + 16 + 32, "{}", hashed.get());
     }
 }

@@ -4,12 +4,12 @@
 pub(crate) struct Stale {
     /// A bit for each bucket.
     words: Box<[u64]>,
-    /// Before this word no bit is set.
+    /// No bit is set before this word.
     from: usize,
 }
 
 impl Stale {
-    /// All of so many; `None` if there is no memory.
+    /// The set of all of so many buckets; `None` if there is no memory.
     pub(super) fn all(buckets: u32) -> Option<Self> {
         let mut words = Vec::new();
         words.try_reserve_exact(buckets.div_ceil(64) as usize).ok()?;
@@ -17,15 +17,15 @@ impl Stale {
         Some(Stale { words: words.into_boxed_slice(), from: 0 })
     }
 
-    /// The bucket has changed.
+    /// Notes that the bucket has changed.
     pub(super) fn note(&mut self, bucket: u32) {
         let word = bucket as usize / 64;
         self.words[word] |= 1 << (bucket % 64);
         self.from = self.from.min(word);
     }
 
-    /// Calls `copy` with each bucket that is stale, the first ones first, and `most` of them at most. If it panics, that one is
-    /// stale still.
+    /// Calls `copy` with stale buckets in order, `most` of them at most, which are then no longer stale. If `copy` panics, its
+    /// bucket stays stale.
     #[inline(always)]
     pub(super) fn refresh(&mut self, most: usize, mut copy: impl FnMut(u32)) {
         let mut left = most;

@@ -1,11 +1,12 @@
-//! What a map can say of its own work.
+//! What a map reports about its own work.
 
 use core::fmt;
 use core::time::Duration;
 
 use super::path::MAX_HOPS;
 
-/// What happened under one segment's lock. A successor inherits it. In order: the first count is the one that changes.
+/// Counts of what happened under one segment's lock. A successor inherits them. The order matters: the first count is the one
+/// that changes.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Tally {
@@ -27,43 +28,43 @@ impl Tally {
 
 /// A snapshot of a map's inner workings, from `stats()`.
 ///
-/// Counts are since the map was made, or made anew: as an empty one is that is extended by `&mut`. They are exact while nobody
-/// writes. Displays as lines of text.
+/// Counts start when the map is made, or made anew, as an empty map is when it is extended by `&mut`. They are exact while
+/// nobody writes. Displays as lines of text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Entries that are there.
+    /// Entries that are present.
     pub len: usize,
     /// Slots.
     pub capacity: usize,
-    /// Bytes from the allocator: as the map's `memory_usage`.
+    /// Bytes from the allocator, as in the map's `memory_usage`.
     pub memory_usage: usize,
     /// Items moved from one of their buckets to the other to make room.
     pub displacements: u64,
     /// Inserts of new keys, by the length of the cuckoo path: `path_lengths[0]` found an empty slot at once.
     pub path_lengths: [u64; MAX_HOPS + 1],
-    /// Searches for a path that found none within their budget, or were not made, as no slot was empty: each made a segment
-    /// grow, an item go to the overflow, or a map answer that it is full or has no memory.
+    /// Searches for a path that found none within their budget, or were not made because no slot was empty: each made a segment
+    /// grow, an item go to the overflow, or a map report that it is full or has no memory.
     pub failed_searches: u64,
-    /// Times a reader noticed that something moved under it and read again.
+    /// Times a reader noticed that something had moved meanwhile and read again.
     pub read_retries: u64,
     /// Segments: tables with a writer lock each.
     pub segments: usize,
-    /// Segments that gave half of what they covered to a new one of the same size, or, with items in the overflow, were
-    /// replaced by two.
+    /// Segments that gave half of what they covered to a new one of the same size, or were replaced by two because they had
+    /// items in the overflow.
     pub splits: u64,
     /// Segments replaced by a larger one.
     pub doublings: u64,
-    /// Items that neither bucket had room for, in a list that is searched for what is not in its buckets: for absent keys, and
-    /// for these.
+    /// Items that neither bucket had room for, in lists that are searched for keys that are not in their buckets: absent keys,
+    /// and the keys of these items.
     pub overflow: usize,
-    /// The longest time that a segment was locked to grow, where it did. Other waits, as for `shrink_to_fit` or closures, are
-    /// not in it.
+    /// The longest time for which a segment was locked while it grew. Other waits, such as for `shrink_to_fit` or closures, are
+    /// not included.
     pub longest_write_pause: Duration,
-    /// How much waits until it may be dropped or freed, as many do while a pin is held for long. Entries of a
-    /// [`HashMap`](crate::HashMap) that own memory or have more than 512 bytes count one each; of others each list of up to 31
-    /// counts one (`memory_usage` counts their memory), and those that have not filled a list yet do not count. Tables that
-    /// were given back count one each. 0 of an [`InlineMap`](crate::InlineMap), which has no pins.
+    /// How many objects wait to be dropped or freed; many do while a pin is held for long. Entries of a
+    /// [`HashMap`](crate::HashMap) that own memory or have more than 512 bytes count one each. Of other entries each list of up
+    /// to 31 counts one (`memory_usage` counts their memory), and those that have not filled a list yet do not count. Tables
+    /// that were given back count one each. 0 for an [`InlineMap`](crate::InlineMap), which has no pins.
     pub waiting: usize,
 }
 

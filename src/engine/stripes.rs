@@ -28,10 +28,11 @@ pub(crate) fn begin(stripe: &AtomicU64) -> Version {
     Version(stripe.load(Ordering::Acquire))
 }
 
-/// [R2], where nothing that is [`PROTECTED`] is read before it.
+/// [R2], if nothing that is [`PROTECTED`] is read before it.
 #[inline(always)]
 pub(crate) fn begin_first(stripe: &AtomicU64) -> Version {
-    // Acquire: as in `begin`. More: pairs with whatever this thread has stored last, see below the table of atomics.
+    // Acquire: as in `begin`. Stronger than that: pairs with whatever this thread has stored last, see below the table of
+    // atomics.
     Version(stripe.load(PROTECTED))
 }
 
@@ -47,40 +48,40 @@ pub(crate) fn unchanged(stripe: &AtomicU64, version: Version) -> bool {
 /// [R4]: whether the version is still the one that was read before, and even. One comparison.
 #[inline(always)]
 pub(crate) fn settled(stripe: &AtomicU64, version: Version) -> bool {
-    // Acquire fence: as in `unchanged`. Redundant today: filters, which alone ask here, have loaded words with Acquire.
+    // Acquire fence: as in `unchanged`. Redundant today: filters, which alone call this, have loaded words with Acquire.
     fence(Ordering::Acquire);
-    // An odd version less one was current before it, and never will be again.
+    // An odd version minus one was current before it, and never will be again.
     stripe.load(Ordering::Relaxed) == version.0 & !1
 }
 
 /// Makes readers of a stripe read again: an item has left a slot that others will reuse.
 ///
-/// A reader that matched the departed item's tag may still read the slot's words. Whatever has this tag in this
-/// bucket has this pair and this stripe, so the reader validates against the counter that is bumped here.
+/// A reader that matched the departed item's tag may still read the slot's words. Any item with this tag in this bucket has
+/// this pair and this stripe, so the reader validates against the counter that is bumped here.
 #[inline]
 pub(crate) fn note_departure(stripe: &AtomicU64) {
     // Relaxed: only the lock's holder stores [I5].
     let version = stripe.load(Ordering::Relaxed);
     debug_assert!(version % 2 == 0, "a departure during another write [I4]");
-    // Release: pairs with the Acquire in `begin`: who starts at this version sees the tag cleared. That who started
-    // before notices is the business of `publish_departures`.
+    // Release: pairs with the Acquire in `begin`: a reader that starts at this version sees the tag cleared.
+    // `publish_departures` takes care that a reader that started before notices.
     stripe.store(version + 2, Ordering::Release);
 }
 
-/// Orders all changes of versions so far before the words that are about to be written: whoever reads one of these
-/// under an older version fails [R4]. The name is that of its first use; there are four:
+/// Orders all changes of versions so far before the words that are about to be written: a reader that reads one of these under
+/// an older version fails [R4]. The name is that of its first use; there are four:
 ///
-/// * a slot is filled: whose item had left it is told by the bump of its departure [W3];
-/// * a single word is replaced, with no version of its own [W2]: who reads it sees what came before this write;
+/// * a slot is filled: a reader whose item had left it learns that from the bump of its departure [W3];
+/// * a single word is replaced, with no version of its own [W2]: a reader of it sees what came before this write;
 /// * the undo copy is made: a reader in an older odd version must not take it for its own;
 /// * the undo copy is withdrawn: a reader that finds it gone sees the version even.
 #[inline]
 pub(crate) fn publish_departures() {
-    // Release: pairs with the Acquire fence in `unchanged`: who reads a new word sees the old item's departure.
+    // Release: pairs with the Acquire fence in `unchanged`: a reader of a new word sees the old item's departure.
     fence(Ordering::Release);
 }
 
-/// While this lives its stripe is odd; a panic cannot leave it so.
+/// Keeps its stripe odd while it lives; a panic cannot leave it odd.
 #[derive(Debug)]
 pub(crate) struct Moving<'a> {
     stripe: &'a AtomicU64,
@@ -93,10 +94,10 @@ impl<'a> Moving<'a> {
         // Relaxed: only the lock's holder stores [I5].
         let version = stripe.load(Ordering::Relaxed);
         debug_assert!(version % 2 == 0, "two writes in flight in one stripe [I4]");
-        // Release: pairs with the Acquire in `begin`: who starts at this version sees what was done before, departures
-        // from the slot that is about to be overwritten and the undo copy among it.
+        // Release: pairs with the Acquire in `begin`: a reader that starts at this version sees what was done before, including
+        // departures from the slot that is about to be overwritten and the undo copy.
         stripe.store(version + 1, Ordering::Release);
-        // Release: pairs with the Acquire fence in `unchanged`: who reads anything of this write sees it odd.
+        // Release: pairs with the Acquire fence in `unchanged`: a reader of any part of this write sees the stripe odd.
         fence(Ordering::Release);
         step();
         Moving { stripe }
@@ -109,7 +110,7 @@ impl Drop for Moving<'_> {
         step();
         // Relaxed: only the lock's holder stores [I5].
         let version = self.stripe.load(Ordering::Relaxed);
-        // Release: pairs with the Acquire in `begin`: who starts at this version sees the whole write.
+        // Release: pairs with the Acquire in `begin`: a reader that starts at this version sees the whole write.
         self.stripe.store(version + 1, Ordering::Release);
     }
 }

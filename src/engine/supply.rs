@@ -1,11 +1,11 @@
-//! Memory for segments: heads beside heads, tags beside tags, slots beside slots.
+//! Memory for segments: heads next to heads, tags next to tags, slots next to slots.
 
 use core::alloc::Layout;
 
 use super::memory::{Block, Meter};
 use super::segment::{Memory, Plan};
 
-/// What has been cut and not yet been taken.
+/// Blocks that have been cut and not yet taken.
 #[derive(Debug, Default)]
 pub(super) struct Supply {
     heads: Spare,
@@ -18,8 +18,8 @@ pub(super) struct Supply {
 struct Spare(Vec<Block>);
 
 impl Supply {
-    /// Zeroed memory for a segment. Where none is left, heads and tags are cut from allocations of `count` each, and
-    /// slots from allocations of `slots`; `huge` asks for huge pages for them. `None` if there is no memory.
+    /// Zeroed memory for a segment. If none is left, heads and tags are cut from allocations of `count` each, and slots from
+    /// allocations of `slots`; `huge` asks for huge pages for them. `None` if there is no memory.
     pub(super) fn take(
         &mut self,
         plan: &Plan,
@@ -47,8 +47,8 @@ impl Supply {
             * size_of::<Block>()
     }
 
-    /// Gives up what is left of allocations of which nobody has a part but these. What is left of others stays to be found: it
-    /// would keep its memory until the last of those parts is freed, as they keep theirs.
+    /// Gives up what is left of allocations of which only this supply and `put_away` have parts. What is left of other
+    /// allocations stays available: given up, it would still keep its memory until the last of the other parts is freed.
     pub(super) fn give_up<'m>(&mut self, put_away: impl Iterator<Item = &'m Memory> + Clone) -> Supply {
         Supply {
             heads: self.heads.give_up(put_away.clone().map(|memory| &memory.head)),
@@ -74,7 +74,8 @@ impl Spare {
     fn take(&mut self, layout: Layout, count: usize, huge: bool, meter: &Meter) -> Option<Block> {
         match self.0.last() {
             Some(block) if block.layout() == layout => self.0.pop(),
-            // Others of that layout may come; were they freed, those that have been taken would keep their memory.
+            // Requests for the spare blocks' layout may follow; if these were freed, those that have been taken would still
+            // keep their memory.
             Some(_) => Block::allocate(layout, meter),
             None if count == 1 => Block::allocate(layout, meter),
             None => {
@@ -84,11 +85,11 @@ impl Spare {
         }
     }
 
-    /// Puts back what `take` gave last, with the same meter; frees what has an allocation of its own, as the others may be of
-    /// another layout.
+    /// Puts back what `take` gave last, with the same meter; frees a block that has an allocation of its own, because the
+    /// others may be of another layout.
     fn give_back(&mut self, block: Block, meter: &Meter) {
         if block.is_shared() {
-            // There it was.
+            // It came from there.
             self.0.push(block);
         } else {
             // SAFETY: nobody has used it.
@@ -96,7 +97,7 @@ impl Spare {
         }
     }
 
-    /// Gives up all, which lie in one allocation, if nobody has a part of that but these.
+    /// Gives up all blocks, which lie in one allocation, if only they and `put_away` are parts of it.
     fn give_up<'m>(&mut self, put_away: impl Iterator<Item = &'m Block>) -> Spare {
         let Some(one) = self.0.last() else { return Spare::default() };
         let beside = put_away.filter(|block| block.lies_beside(one)).count();
@@ -126,12 +127,13 @@ mod tests {
         Segment::<Inline<u64, u64>>::plan(4, 4).expect("a layout")
     }
 
-    /// Some of these make no layout: there is no memory for them, and the allocator is not asked.
+    /// A layout of which no array of several is possible: there is no memory for them, and the allocator is not asked.
     fn endless() -> Layout {
         Layout::from_size_align(isize::MAX as usize, 1).expect("one is a layout")
     }
 
-    /// Else no more would be cut, and none of those that have been be found, until somebody wanted one of that layout.
+    /// Otherwise no more would be cut, and none of those that have been cut would be found, until a block of that layout was
+    /// wanted.
     #[test]
     fn what_was_cut_is_kept_when_it_is_given_back_and_what_was_not_is_freed() {
         let (meter, mut spare) = (Meter::new(), Spare::default());

@@ -1,11 +1,11 @@
 //! A bucket's four tags, in one word: which lanes are taken, which is free; and the matching of eight tags at once.
 
-/// Slots in a bucket. Four: 95% load; two: 84%; eight cost a second word of tags to compare (MemC3, table 1).
+/// Slots in a bucket. Four allow 95% load, two 84%; eight cost a second word of tags to compare (MemC3, table 1).
 pub(crate) const SLOTS: u32 = 4;
 // A tag word is one `u32`; `Matches` and `Place::slot` count eight lanes for two of them.
 const _: () = assert!(SLOTS == 4 && SLOTS as usize == size_of::<u32>());
 
-/// The slots of one or two buckets whose tag matches: a bit for each, see [`Matches::next_lane`].
+/// The slots of one or two buckets whose tags match: a bit for each, see [`Matches::next_lane`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Matches(Mask);
 
@@ -14,8 +14,8 @@ use sse2::{BITS_PER_LANE, Mask, equal_tags};
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 use swar::{BITS_PER_LANE, Mask, equal_tags};
 
-/// One vector instruction compares: the fewer instructions wait for the tags to arrive, the more look-ups the processor
-/// has under way. Against [`swar`] a fifth faster in the caches and a third beyond.
+/// Comparison by one vector instruction: the fewer instructions wait for the tags to arrive, the more look-ups the processor
+/// has under way. Compared with [`swar`], a fifth faster in the caches and a third faster beyond.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod sse2 {
     use core::arch::x86_64::{
@@ -32,7 +32,7 @@ mod sse2 {
         unsafe {
             let first = _mm_cvtsi32_si128(first as i32);
             let both = _mm_unpacklo_epi32(first, _mm_cvtsi32_si128(second as i32));
-            // Four tags by a multiplication, which needs no shuffling.
+            // The tag four times by a multiplication, which needs no shuffling.
             let tags = _mm_set1_epi32((u32::from(tag) * 0x0101_0101) as i32);
             let equal = _mm_cmpeq_epi8(both, tags);
             _mm_movemask_epi8(equal) as u32
@@ -40,7 +40,7 @@ mod sse2 {
     }
 }
 
-/// The same in a 64-bit register.
+/// The same comparison in a 64-bit register.
 #[cfg(any(test, not(all(target_arch = "x86_64", not(miri)))))]
 #[cfg_attr(all(target_arch = "x86_64", not(miri)), allow(dead_code, reason = "for the test"))]
 mod swar {
@@ -79,7 +79,7 @@ impl Matches {
         Some(lane)
     }
 
-    /// The next match, which is not taken: a look-up that ends with it saves the step to the one after.
+    /// The next match, without taking it: a look-up that ends with it saves the step to the one after.
     #[inline(always)]
     pub(crate) fn peek_lane(self) -> Option<u32> {
         (self.0 != 0).then(|| self.0.trailing_zeros() / BITS_PER_LANE)
@@ -109,7 +109,7 @@ pub(crate) fn tag_at(word: u32, lane: u32) -> u8 {
 #[inline(always)]
 pub(crate) fn free_lane(word: u32) -> Option<u32> {
     const LOW: u32 = 0x0101_0101;
-    // The lowest byte that is zero loses a bit to the one above its own; higher bytes do not matter.
+    // The lowest byte that is zero borrows from the one above it; higher bytes do not matter.
     let zero = word.wrapping_sub(LOW) & !word & (LOW << 7);
     (zero != 0).then(|| zero.trailing_zeros() / 8)
 }

@@ -1,4 +1,4 @@
-//! [`Undo`]: replacing an item in place by more than one store, so that readers find the old one until it is done [W2].
+//! [`Undo`]: replacing an item in place by more than one store, so that readers find the old item until it is done [W2].
 
 use core::ptr;
 
@@ -6,9 +6,9 @@ use super::payload::Payload;
 use super::stripes::{self, Moving};
 use crate::sync::{AtomicPtr, AtomicU64, Ordering};
 
-/// A copy of the one item of a segment that is being replaced so: what readers return meanwhile.
+/// A copy of the one item of a segment that is being replaced in this way: readers return it meanwhile.
 pub(super) struct Undo<P: Payload> {
-    /// The slot it was copied from; null if none is being replaced.
+    /// The slot that the item was copied from; null if none is being replaced.
     slot: AtomicPtr<P::Word>,
     words: *const P::Word,
 }
@@ -18,12 +18,13 @@ impl<P: Payload> Undo<P> {
     ///
     /// # Safety
     ///
-    /// If `P::REPLACED_WORDS` is more than one: `words` are `P::WORDS`, of nobody else, as long as this is used.
+    /// If `P::REPLACED_WORDS` is more than one: `words` points to `P::WORDS` words, used by nobody else as long as this is
+    /// used.
     pub(super) unsafe fn new(words: *const P::Word) -> Self {
         Undo { slot: AtomicPtr::new(ptr::null_mut()), words }
     }
 
-    /// The item that was in `slot` before the replacement that is under way, if it is that slot's.
+    /// The item that was in `slot` before the replacement that is under way, if that replacement is in this slot.
     #[cold]
     pub(super) fn of(&self, slot: *const P::Word) -> Option<P::Item> {
         // Relaxed: written before the odd version, which was stored with Release and read with Acquire.
@@ -45,7 +46,7 @@ impl<P: Payload> Undo<P> {
         // SAFETY: a slot of live buckets.
         unsafe { P::store(slot, item, 0) };
         drop(moving);
-        // Release: pairs with the Acquire fence in `unchanged`: who finds the copy withdrawn sees the version even.
+        // Release: pairs with the Acquire fence in `unchanged`: a reader that finds the copy withdrawn sees the version even.
         stripes::publish_departures();
         self.slot.store(ptr::null_mut(), Ordering::Relaxed);
     }
@@ -55,9 +56,9 @@ impl<P: Payload> Undo<P> {
         debug_assert!(P::REPLACED_WORDS > 1);
         // SAFETY: a slot of live buckets.
         let old = unsafe { P::load(slot) };
-        // Release: pairs with the Acquire fence in `unchanged`: who reads the new copy in an older odd version sees
-        // that the version has changed. Redundant today, as such a fence has come before on every way here: a stripe
-        // was odd last for a displacement, and then `fill` filled the hole, or for a replacement, which ended below.
+        // Release: pairs with the Acquire fence in `unchanged`: a reader of the new copy in an older odd version sees that the
+        // version has changed. Redundant today, because such a fence comes before on every path to here: a stripe was last odd
+        // for a displacement, and then `fill` filled the hole, or for a replacement, which ended below.
         stripes::publish_departures();
         self.slot.store(slot.cast_mut(), Ordering::Relaxed);
         if let Some(old) = old {

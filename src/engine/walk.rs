@@ -1,4 +1,4 @@
-//! Over a directory's segments, one after the other.
+//! Walking over a directory's segments, one after the other.
 
 use core::ops::Range;
 use core::ptr::NonNull;
@@ -14,22 +14,22 @@ use crate::hash::whole_parts;
 /// An item, and the slot that it was in.
 pub(crate) type InSlot<P> = (Found, <P as Payload>::Item);
 
-/// The state of a walk: items of the current segment, and where the next one begins. A clone goes on from there by itself.
+/// The state of a walk: items of the current segment, and where the next one begins. A clone goes on from there independently.
 #[derive(Clone)]
 pub(crate) struct Walk<I> {
-    /// What it has of the current segment, last first.
+    /// The remaining items of the current segment, last first.
     pub(crate) items: Vec<I>,
     /// The prefix at which the next segment begins; 2^32 at the end.
     cursor: u64,
 }
 
 impl<I> Walk<I> {
-    /// One that begins.
+    /// A walk that is about to begin.
     pub(crate) fn new() -> Self {
         Walk { items: Vec::new(), cursor: 0 }
     }
 
-    /// The next item; `fetch` appends those of the segment that begins at a prefix, and says where the one after it begins.
+    /// The next item; `fetch` appends those of the segment that begins at a prefix, and returns where the next segment begins.
     #[inline]
     pub(crate) fn next(&mut self, mut fetch: impl FnMut(u64, &mut Vec<I>) -> Option<u64>) -> Option<I> {
         loop {
@@ -55,8 +55,8 @@ impl<P: Payload> Directory<P> {
         })
     }
 
-    /// Locks the segment that begins at prefix `cursor`, and tells where the next one begins; `None` at the end,
-    /// 2^32. Segments are never merged, so a walk from 0 meets every prefix exactly once, whatever splits meanwhile.
+    /// Locks the segment that begins at prefix `cursor`, and returns where the next one begins; `None` at the end, 2^32.
+    /// Segments are never merged, so a walk from 0 meets every prefix exactly once, whatever splits meanwhile.
     pub(crate) fn visit(&self, cursor: u64) -> Option<(Writing<'_, P>, u64)> {
         let writing = self.lock(u32::try_from(cursor).ok()?);
         let Range { start, end } = self.prefixes(&writing);
@@ -83,7 +83,7 @@ impl<P: Payload> Directory<P> {
         (index << 32).div_ceil(len)..((index + 1) << 32).div_ceil(len)
     }
 
-    /// Locks the segments, one after the other, as [`Directory::visit`]; it is `f` that unlocks them.
+    /// Locks the segments, one after the other, as [`Directory::visit`] does; it is `f` that unlocks them.
     ///
     /// # Panics
     ///
@@ -96,10 +96,11 @@ impl<P: Payload> Directory<P> {
         }
     }
 
-    /// Empties the segment that begins at prefix `cursor` into `out`; the same answer as [`Directory::visit`].
+    /// Empties the segment that begins at prefix `cursor` into `out`; returns where the next segment begins, as
+    /// [`Directory::visit`].
     pub(crate) fn take(&self, cursor: u64, out: &mut Vec<P::Item>) -> Option<u64> {
         let (mut writing, next) = self.visit(cursor)?;
-        // Who drains a map again and again, that was full once, mostly finds nothing there.
+        // Draining a map again and again that was full once mostly finds nothing here.
         if writing.locked.len() > 0 {
             writing.locked.copy_to(out);
             writing.locked.clear();
@@ -107,7 +108,8 @@ impl<P: Payload> Directory<P> {
         Some(next)
     }
 
-    /// Gives all items to `each`, for whoever drops the table next: they are in it still, and nobody comes to look.
+    /// Gives all items to `each`, for a caller that drops the table next: they are still in it, and nobody looks at it any
+    /// more.
     pub(crate) fn give_all(&mut self, each: &mut dyn FnMut(P::Item)) {
         for segment in self.segments() {
             let locked = Locked::lock(segment);
@@ -120,14 +122,15 @@ impl<P: Payload> Directory<P> {
         }
     }
 
-    /// Copies the items of the segment that begins at prefix `cursor` to `out`; the same answer as `visit`.
+    /// Copies the items of the segment that begins at prefix `cursor` to `out`; returns where the next segment begins, as
+    /// `visit`.
     pub(crate) fn snapshot(&self, cursor: u64, out: &mut Vec<P::Item>) -> Option<u64> {
         let (writing, next) = self.visit(cursor)?;
         writing.locked.copy_to(out);
         Some(next)
     }
 
-    /// The same, and, in the same order, the slots that they are in.
+    /// The same, with the slots of the items, in the same order.
     pub(crate) fn snapshot_slots(
         &self,
         cursor: u64,
@@ -140,9 +143,9 @@ impl<P: Payload> Directory<P> {
         Some(next)
     }
 
-    /// Removes items that `snapshot_slots` found in the segment that begins at prefix `cursor`; how many, which are the first
-    /// then. The others are not in their slot any more, or were in the overflow. `is_same` compares what is in a slot with what
-    /// was.
+    /// Removes items that `snapshot_slots` found in the segment that begins at prefix `cursor`. Returns how many were removed;
+    /// those are then the first of `items`. The others are not in their slot any more, or were in the overflow. `is_same`
+    /// compares what is in a slot with what was.
     pub(crate) fn remove_from_slots(
         &self,
         cursor: u64,
@@ -174,14 +177,14 @@ impl<P: Payload> Directory<P> {
         self.shape.segments
     }
 
-    /// The prefixes among these whose segments cover no others, however they will split: those of the first directory that lie
-    /// there as a whole.
+    /// The prefixes among these whose segments cover no others, however they will split: those of the segments of the first
+    /// directory that lie entirely within the range.
     #[cfg(feature = "rayon")]
     pub(crate) fn whole_segments(&self, prefixes: Range<u64>) -> Range<u64> {
         whole_parts(prefixes, self.shape.segments.into())
     }
 
-    /// Copies the items of a range that `ranges` gave.
+    /// Copies the items of a range that `ranges` returned.
     #[cfg(feature = "rayon")]
     pub(crate) fn snapshot_range(&self, range: Range<u64>, out: &mut Vec<P::Item>) {
         let mut cursor = range.start;

@@ -1,4 +1,4 @@
-//! [`Chunks`]: what a slab has from the allocator, and what has not been cut from it yet.
+//! [`Chunks`]: the memory that a slab has from the allocator, and what has not been cut from it yet.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -10,22 +10,22 @@ use crate::engine::Meter;
 
 /// Pages in every chunk but the first, which is one page.
 const CHUNK: usize = 4;
-/// Pages in a chunk with some huge pages in it. It does not begin with one: allocators lose up to as much again to align
-/// a huge page.
+/// Pages in a chunk with some huge pages in it. It does not begin with one: to align a huge page, allocators waste up to as
+/// much again.
 const HUGE_CHUNK: usize = 1024;
-/// Bytes at a chunk's end that are not asked for: room for the allocator's own header, so that aligned chunks can
-/// lie one behind the other.
+/// Bytes at a chunk's end that are not requested: room for the allocator's own header, so that aligned chunks can lie one after
+/// the other.
 const SLACK: usize = 64;
-/// What a slab cuts from its chunks.
+/// The pieces that a slab cuts from its chunks.
 #[derive(Clone, Copy)]
 pub(super) struct Pieces {
     /// The slab's address, with which pages begin.
     pub(super) slab: NonNull<()>,
-    /// Where the first one begins in its page: after that.
+    /// Where the first piece begins in its page: after that address.
     pub(super) first: usize,
-    /// Of each.
+    /// The size of each piece.
     pub(super) bytes: usize,
-    /// Chunks are to be made of huge pages.
+    /// Whether chunks are to be made of huge pages.
     pub(super) huge_pages: bool,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Chunks {
     all: Vec<Chunk>,
     uncut: Uncut,
     whole_pages: usize,
-    /// How many have been taken out: there is always room in `all` for them to come back.
+    /// How many chunks have been taken out: there is always room in `all` for them to come back.
     away: usize,
 }
 
@@ -62,22 +62,22 @@ impl Chunks {
         self.uncut.pieces > 0 || self.whole_pages > 0
     }
 
-    /// Cuts up to a magazine of pieces off a page, of a new chunk if there is no rest of the last: where they begin, and how
-    /// many they are. Nobody else has them.
+    /// Cuts up to a magazine of pieces off a page, of a new chunk if nothing is left of the last. Returns where they begin, and
+    /// how many they are. Nobody else has them.
     pub(super) fn cut(&mut self, of: Pieces, meter: &Meter) -> Option<(NonNull<u8>, usize)> {
         if self.uncut.pieces == 0 {
             self.begin_page(of, meter)?;
         }
         let uncut = &mut self.uncut;
         let (first, n) = (uncut.next, uncut.pieces.min(Magazine::ROOM));
-        // SAFETY: so many pieces are left in the page. Aligned: `first` and `bytes` are multiples of the alignment.
+        // SAFETY: that many pieces are left in the page. Aligned: `first` and `bytes` are multiples of the alignment.
         uncut.next = unsafe { first.add(n * of.bytes) };
         uncut.pieces -= n;
         self.all.last_mut()?.pieces += n;
         Some((first, n))
     }
 
-    /// Begins a page, of a new chunk if the last has no whole one.
+    /// Begins a page, of a new chunk if the last has no whole page left.
     fn begin_page(&mut self, of: Pieces, meter: &Meter) -> Option<()> {
         if self.whole_pages == 0 {
             let pages = match self.all.len() {
@@ -113,7 +113,7 @@ impl Chunks {
         Some(())
     }
 
-    /// Takes all chunks out but the last, if pieces can still be cut from that. `None`: there is no memory for a list.
+    /// Takes out all chunks, except the last if pieces can still be cut from it. `None` if there is no memory for a list.
     pub(super) fn take(&mut self) -> Option<Vec<Chunk>> {
         let mut taken = Vec::new();
         // Room for the chunk that stays, and for all to come back.
@@ -126,17 +126,17 @@ impl Chunks {
         Some(taken)
     }
 
-    /// Puts back those that are left of so many that were taken.
+    /// Puts back the chunks that are left of the `taken` ones that were taken out.
     pub(super) fn put_back(&mut self, left: &mut Vec<Chunk>, taken: usize) {
         debug_assert!(self.all.capacity() - self.all.len() >= taken);
         self.away -= taken;
-        // Ours in front: it is the last that may have whole pages.
+        // These come first: it is the last chunk that may have whole pages.
         let new = self.all.len();
         self.all.append(left);
         self.all.rotate_left(new);
     }
 
-    /// Gives all back to the allocator.
+    /// Gives all chunks back to the allocator.
     ///
     /// # Safety
     ///

@@ -1,6 +1,6 @@
 //! Entries: key and value in a piece or a home cell of a slab, or in a box of their own.
 //!
-//! The rule for them: an entry is in the table, or retired, or owned by an [`OwnedEntry`], and so is freed exactly once.
+//! The rule for entries: each is in the table, or retired, or owned by an [`OwnedEntry`], and so is freed exactly once.
 
 use core::ptr::NonNull;
 
@@ -12,14 +12,14 @@ use crate::hash::Digest;
 use crate::reclaim::{Guard, Retire};
 use crate::sync::{AtomicU64, Watch};
 
-/// What a slot points to, whatever keys and values are: so the compiler makes the engine once for all maps of a program, and
-/// once for all caches. No more aligned than any entry, and as aligned as split bits want addresses to be [G8].
+/// What a slot points to, whatever keys and values are: so the engine is compiled once for all maps of a program, and once for
+/// all caches. No more aligned than any entry, and as aligned as split bits require addresses to be [G8].
 #[derive(Debug)]
 pub(crate) struct ErasedEntry {
     _aligned: [usize; 0],
 }
 
-/// The address of an [`Entry`], out of a table: of which type the table knows.
+/// The address of an [`Entry`], from a table, which knows its type.
 pub(crate) type EntryPointer = NonNull<ErasedEntry>;
 
 /// Key and value, in memory of the table's slab: a piece, a home cell or a box.
@@ -35,22 +35,22 @@ pub(crate) struct Entry<K, V> {
 impl<K, V> Entry<K, V> {
     /// Whether entries of this type are [gathered](super::old): those that have no box, which need no drop either.
     pub(crate) const GATHERS: bool = !EntrySlab::<K, V>::BOXED;
-    /// Of its address, to that of its [tail](Entry::tail).
+    /// The distance from its address to that of its [tail](Entry::tail).
     pub(crate) const TAIL_AT: usize = EntrySlab::<K, V>::TAIL_AT;
-    /// How many are retired as one; but those that a cache's listener is told of are retired one by one.
+    /// How many entries are retired as one; those that a cache's listener is told of are retired one by one, however.
     pub(crate) const IN_ONE: usize = if Self::GATHERS { RETIRED_AS_ONE } else { 1 };
 
     /// The entry behind a pointer out of the table.
     ///
     /// # Safety
     ///
-    /// The pointer is of a table of such keys and values: it was there at some moment since a guard was entered that outlives
-    /// `'g`; or the table is exclusively the caller's; or the entry has left the table, and it is the caller's to retire, which
-    /// is done after `'g`.
+    /// The pointer is from a table of such keys and values: it was there at some moment since a guard was entered that outlives
+    /// `'g`; or the table is exclusively the caller's; or the entry has left the table, and it is up to the caller to retire
+    /// it, which is done after `'g`.
     #[inline(always)]
     pub(crate) unsafe fn deref<'g>(this: EntryPointer) -> &'g Self {
-        // SAFETY: the caller's; [I6] keeps it alive, and nobody writes to an entry once it is published, but who has the table
-        // to himself [W8].
+        // SAFETY: the caller's; [I6] keeps it alive, and nobody writes to an entry once it is published, except a caller that
+        // has the table to itself [W8].
         let entry = unsafe { this.cast::<Self>().as_ref() };
         entry.watch.read();
         entry
@@ -85,7 +85,7 @@ impl<K, V> Entry<K, V> {
     ///
     /// # Safety
     ///
-    /// As there; and the entry is of a table of such keys and values.
+    /// As required there; and the entry is of a table of such keys and values.
     #[inline]
     pub(crate) unsafe fn retire(this: EntryPointer, guard: &impl Guard) {
         // SAFETY: the caller's.
@@ -122,8 +122,8 @@ impl<K, V> Retire for Entry<K, V> {
 pub(crate) struct OwnedEntry<K, V>(NonNull<Entry<K, V>>);
 
 impl<K, V> OwnedEntry<K, V> {
-    /// An entry at home or within so far of it, or in a piece from the magazine of the digest's segment [M1]. Hands key
-    /// and value back if there is no memory.
+    /// An entry at its home or `within` that distance of it, or in a piece from the magazine of the digest's segment [M1].
+    /// Hands key and value back if there is no memory.
     #[inline]
     pub(crate) fn new(
         slab: &EntrySlab<K, V>,
@@ -148,7 +148,7 @@ impl<K, V> OwnedEntry<K, V> {
         OwnedEntry(entry.cast())
     }
 
-    /// The entry, for whoever sees to it from now on.
+    /// The entry, for the caller to take care of from now on.
     #[inline]
     pub(crate) fn into_raw(self) -> EntryPointer {
         let entry = self.pointer();
@@ -162,13 +162,13 @@ impl<K, V> OwnedEntry<K, V> {
         self.0.cast()
     }
 
-    /// The table owns it now.
+    /// Hands the entry to the table, which owns it from now on.
     #[inline]
     pub(crate) fn publish(self) {
         core::mem::forget(self);
     }
 
-    /// Key and value back.
+    /// Takes key and value out of the entry.
     pub(crate) fn into_pair(self) -> (K, V) {
         // SAFETY: ours: moved out, and then only the memory is given back.
         let entry = unsafe { self.0.read() };
@@ -177,7 +177,8 @@ impl<K, V> OwnedEntry<K, V> {
         (entry.key, entry.value)
     }
 
-    /// The same, where the slab goes next: a piece is not given back, which takes longer than all else, but goes with that.
+    /// The same, if the slab is freed next: a piece is not given back, which would take longer than everything else, but is
+    /// freed with the slab.
     pub(crate) fn into_last_pair(self) -> (K, V) {
         if EntrySlab::<K, V>::BOXED {
             return self.into_pair();

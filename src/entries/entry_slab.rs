@@ -1,8 +1,8 @@
-//! Where the entries of a map are: in pieces of a [`Slab`], or in a box each.
+//! Where the entries of a map lie: in pieces of a [`Slab`], or in a box each.
 //!
-//! Pieces are for plain entries. Where key or value own memory the allocator has just been asked for that, and what it gives
-//! next lies beside it, in the same page and often in the next line. So such an entry gets a box, and who goes on from it to
-//! its text waits once, not twice.
+//! Pieces are for plain entries. If key or value own memory, the allocator has just been asked for that, and what it gives next
+//! lies next to it, in the same page and often in the next line. So such an entry gets a box, and a look-up that goes on from
+//! it to its text waits once, not twice.
 
 use core::alloc::Layout;
 use core::marker::PhantomData;
@@ -27,24 +27,24 @@ const LARGEST_PIECE: usize = 512;
 /// Memory for entries of these keys and values.
 pub(crate) struct EntrySlab<K, V> {
     slab: Arc<Slab>,
-    /// It owns none: tables do, and who has taken them out.
+    /// It owns no entries: tables do, and callers that have taken them out.
     entries: PhantomData<fn() -> Entry<K, V>>,
 }
 
 impl<K, V> EntrySlab<K, V> {
-    /// Whether each entry has a box: if it owns memory, so as to lie beside it, or is large, or oddly aligned. Under loom all
-    /// do: models want addresses that are not used again.
+    /// Whether each entry has a box: if it owns memory, in order to lie next to it, or is large, or oddly aligned. Under loom
+    /// all have boxes: models want addresses that are not used again.
     pub(crate) const BOXED: bool = cfg!(loom)
         || needs_drop::<Entry<K, V>>()
         || size_of::<Entry<K, V>>() > LARGEST_PIECE
         || align_of::<Entry<K, V>>() > 64;
-    /// What an entry lies in, but for its tail.
+    /// The layout of what an entry lies in, without its tail.
     const WITHOUT_TAIL: Layout =
         if Self::BOXED { Layout::new::<Boxed<Entry<K, V>>>() } else { Layout::new::<Entry<K, V>>() };
     /// Where the tail begins.
     pub(super) const TAIL_AT: usize = Self::WITHOUT_TAIL.size().next_multiple_of(TAIL_ALIGN);
 
-    /// An empty slab for entries with tails of so many bytes, a few words; `entries` are to come.
+    /// An empty slab for entries with tails of so many bytes, a few words; `entries` of them are expected.
     pub(crate) fn new(shape: &Shape, entries: usize, tail: usize) -> Self {
         let layout = Self::layout(tail);
         let slab =
@@ -52,7 +52,7 @@ impl<K, V> EntrySlab<K, V> {
         EntrySlab { slab, entries: PhantomData }
     }
 
-    /// Of a piece, or a box: it holds an entry and its tail, and, as a free piece, a link.
+    /// The layout of a piece, or a box: it holds an entry and its tail, and, as a free piece, a link.
     fn layout(tail: usize) -> Layout {
         let size = if tail > 0 { Self::TAIL_AT + tail } else { Self::WITHOUT_TAIL.size() };
         let align = Self::WITHOUT_TAIL.align().max(align_of::<Free>()).max(TAIL_ALIGN);
@@ -60,7 +60,7 @@ impl<K, V> EntrySlab<K, V> {
         layout.expect("an entry and a few words").pad_to_align()
     }
 
-    /// What is done to pieces, whatever lies in them.
+    /// The slab, for operations on pieces whatever lies in them.
     pub(super) fn untyped(&self) -> &Slab {
         &self.slab
     }
@@ -70,7 +70,7 @@ impl<K, V> EntrySlab<K, V> {
         self.slab.has_home_cells()
     }
 
-    /// Bytes of all chunks and home cells and of what tells which pieces are free, or of `len` boxes.
+    /// Bytes of all chunks and home cells and of what records which pieces are free, or of `len` boxes.
     pub(crate) fn memory_usage(&self, len: usize) -> usize {
         if Self::BOXED {
             size_of::<Slab>() + len * self.slab.layout().size()
@@ -79,7 +79,7 @@ impl<K, V> EntrySlab<K, V> {
         }
     }
 
-    /// The tail of an entry, which has as many bytes as the slab was told, maybe none: uninitialized until somebody writes it,
+    /// The tail of an entry, which has as many bytes as the slab was told, possibly none: uninitialized until it is written,
     /// aligned for words.
     ///
     /// # Safety
@@ -87,13 +87,13 @@ impl<K, V> EntrySlab<K, V> {
     /// `entry` came from `allocate`, and is not freed.
     #[inline(always)]
     pub(super) unsafe fn tail(entry: NonNull<Entry<K, V>>) -> NonNull<AtomicU64> {
-        // SAFETY: the caller's: within the piece or the box, or, if there is no tail, right behind it at the most: either is as
+        // SAFETY: the caller's: within the piece or the box, or, if there is no tail, right after it at the most: either is as
         // long as an entry that is followed by padding to `TAIL_ALIGN`.
         unsafe { entry.byte_add(Self::TAIL_AT).cast() }
     }
 
-    /// Memory for an entry, uninitialized; `None` if there is none [M1]. Under the lock of the digest's segment, whose
-    /// magazine it is, or where nobody else uses that [W7].
+    /// Memory for an entry, uninitialized; `None` if there is none [M1]. Called under the lock of the digest's segment, whose
+    /// magazine it is, or when nobody else uses that segment [W7].
     #[inline]
     pub(super) fn allocate(
         &self,
@@ -126,7 +126,7 @@ impl<K, V> EntrySlab<K, V> {
         }
     }
 
-    /// Where the address of the slab is in an entry's box; null, if it has none. It is read when the entry is freed.
+    /// Where the address of the slab is in an entry's box; null, if the entry has no box. It is read when the entry is freed.
     ///
     /// # Safety
     ///
@@ -141,7 +141,7 @@ impl<K, V> EntrySlab<K, V> {
 
     /// A box, its entry uninitialized; `None` if there is no memory for it.
     fn allocate_box(&self) -> Option<NonNull<Entry<K, V>>> {
-        // SAFETY: not of no bytes: it has the slab's address.
+        // SAFETY: not of size zero: it has the slab's address.
         let memory = NonNull::new(unsafe { std::alloc::alloc(self.slab.layout()) })?;
         let boxed = memory.cast::<Boxed<Entry<K, V>>>();
         // SAFETY: memory for a box, ours.

@@ -1,15 +1,16 @@
-//! Home cells: memory for entries where their keys say that they are.
+//! Home cells: memory for entries in places that their keys select.
 //!
-//! A look-up waits for the tags, then for the slot that they show, then for the entry behind it. So a map that is made
-//! for many entries has cells for them side by side, and the digest of a key says which are its *home*: those of one cache
-//! line. A new entry is put there if one of them is free, else where most are free in the same page, and else wherever the
-//! slab has a piece. Who finds a key's tag starts loading its home at once, while it waits for the slot [M5]. That is a
-//! hint: an entry is reached through its slot, wherever it lies, and displacing that does not move it.
+//! A look-up waits for the tags, then for the slot that they show, then for the entry behind it. So a map that is made for many
+//! entries has cells for them side by side, and the digest of a key says which are its *home*: those of one cache line. A new
+//! entry is put there if one of them is free, else where most are free in the same page, and else wherever the slab has a
+//! piece. A look-up that finds a key's tag starts loading its home at once, while it waits for the slot [M5]. That is a hint:
+//! an entry is reached through its slot, wherever it lies, and displacing the slot's item does not move the entry.
 //!
-//! There are more cells than entries: a replaced entry keeps its own until no reader is left, and meanwhile its successor
-//! wants another one of the same line. If there is none, it takes one of the slab's pieces, which have been in use lately: a
-//! cell elsewhere is far from the caches, and nobody looks for it there. So the others of the page stay free for those who
-//! are at home. Cells are at most one region a slab, which goes as a whole, when all are free [M4].
+//! There are more cells than entries: a replaced entry keeps its cell until no reader is left, and meanwhile its successor
+//! wants another cell of the same line. If none is free, the successor takes one of the slab's pieces, which have been in use
+//! lately: a cell elsewhere is far from the caches, and nobody looks for the entry there. So the other cells of the page stay
+//! free for entries that are at home there. A slab has at most one region of cells, which is freed as a whole when all are free
+//! [M4].
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -22,13 +23,14 @@ use crate::engine::{Block, Meter, advise_huge_pages};
 use crate::hash::{Digest, scale};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Watch, init_zeroed, step};
 
-/// Cells for each entry that the map is made for. With 1.25 87% of new entries of two words are at home, with 1.03 it would be
+/// Cells for each entry that the map is made for. With 1.25, 87% of new entries of two words are at home; with 1.03 it would be
 /// three quarters, with 1.4 90%.
 const CELLS_PER_ENTRY: f64 = 1.25;
-/// Below so many bytes there are none by default: what the processor's caches hold is not waited for long, and a cell costs an
-/// atomic operation to take and another to give back.
+/// Below so many bytes there are no cells by default: there is no long wait for what the processor's caches hold, and a cell
+/// costs one atomic operation to take and another to give back.
 const FEWEST_BYTES: usize = 8 << 20;
-/// Nor are cells of which fewer fit a line: larger ones cost a fifth to a third more memory of the whole map, not a seventh.
+/// Nor are there cells by default if fewer than this fit a line: larger ones cost a fifth to a third more memory of the whole
+/// map, not a seventh.
 const FEWEST_SIDE_BY_SIDE: usize = 4;
 /// Bytes of a cache line.
 const LINE: usize = 64;
@@ -36,14 +38,14 @@ const LINE: usize = 64;
 /// 64, is not used.
 const BEGUN: u64 = 1;
 
-/// How far from its home a new entry may get a cell.
+/// How far from its home a new entry may take a cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Within {
-    /// None at all: where there are no home cells, or none is asked for.
+    /// No cell at all: there are no home cells, or none is wanted.
     Nowhere,
-    /// Only there: it takes the place of another, see above.
+    /// Only at its home: the entry takes the place of another, see above.
     Home,
-    /// Anywhere in its page: else what is made for so many entries would need memory for more.
+    /// Anywhere in its page: otherwise a map made for so many entries would need memory for more.
     Page,
     /// The same, and nobody else uses the map, nor gives back what was in it [W7].
     PageAlone,
@@ -53,21 +55,21 @@ pub(crate) enum Within {
 #[derive(Debug)]
 pub(super) struct Homes {
     base: NonNull<u8>,
-    /// One bit a cell, set while that is taken; some words a page.
+    /// One bit per cell, set while that is taken; some words per page.
     marks: NonNull<AtomicU64>,
-    /// None: there are no homes.
+    /// 0: there are no homes.
     pages: u32,
-    /// In each page, those among them that are not used.
+    /// Cells in each page, including those that are not used.
     cells: u32,
     /// Bytes of a cell.
     piece: u32,
     /// Cells that begin in one cache line: a power of two.
     side_by_side: u32,
-    /// So many ones.
+    /// That many one bits.
     group: u64,
-    /// Nobody takes a cell any more: none was in use, or there never were any.
+    /// Set when nobody takes a cell any more: none was in use, or there never were any.
     closed: AtomicBool,
-    /// Until it is freed. Who closes holds the lock.
+    /// The memory, until it is freed. Whoever closes holds the lock.
     memory: Mutex<Option<Memory>>,
     marks_watch: Watch,
 }
@@ -85,7 +87,7 @@ struct Memory {
 }
 
 impl Homes {
-    /// None.
+    /// No homes.
     pub(super) fn none() -> Self {
         Homes {
             base: NonNull::dangling(),
@@ -101,8 +103,8 @@ impl Homes {
         }
     }
 
-    /// Homes for so many entries of `piece` bytes, a multiple of what they are aligned to; if `wanted` does not say whether,
-    /// for many. None if there is no memory.
+    /// Homes for so many entries of `piece` bytes, a multiple of their alignment; if `wanted` does not say whether there are to
+    /// be any, only if the entries are many. There are none if there is no memory.
     pub(super) fn new(
         entries: usize,
         piece: usize,
@@ -129,7 +131,7 @@ impl Homes {
         let pages = u32::try_from(pages as usize).ok().filter(|&pages| pages > 0)?;
         let words = pages as usize * cells.div_ceil(64);
         let marks = Block::allocate(Layout::array::<AtomicU64>(words).ok()?, meter)?;
-        // Zeroed, and not touched for that: what pages begin with is shared before it is stored for the first time.
+        // Zeroed without being touched: what pages begin with is shared before it is stored for the first time.
         let Some(region) = Block::allocate(layout, meter) else {
             // SAFETY: just allocated, and nobody knows it.
             unsafe { marks.free(meter) };
@@ -140,7 +142,7 @@ impl Homes {
             advise_huge_pages(base, layout.size());
         }
         let first_mark = marks.base().cast::<AtomicU64>();
-        // SAFETY: zeroed memory for so many, ours.
+        // SAFETY: zeroed memory for that many, ours.
         unsafe { init_zeroed(first_mark.as_ptr(), words) };
         #[cfg(loom)]
         for page in 0..pages as usize {
@@ -161,7 +163,7 @@ impl Homes {
         })
     }
 
-    /// Words of marks of a page.
+    /// Words of marks per page.
     fn words(&self) -> u32 {
         self.cells.div_ceil(64)
     }
@@ -178,11 +180,12 @@ impl Homes {
         HomeLines::new(self.base.as_ptr(), self.pages, self.cells * self.piece)
     }
 
-    /// A free cell at a digest's home, or if none is free there and it may be, elsewhere in that page; `None` if there is none.
-    /// Of a slab with this address; under the lock of the digest's segment, or where nobody else uses that [W7].
+    /// Takes a free cell at a digest's home, or, if none is free there and `within` permits, elsewhere in that page; `None` if
+    /// there is none. The slab has this address. Called under the lock of the digest's segment, or when nobody else uses that
+    /// segment [W7].
     #[inline]
     pub(super) fn take(&self, digest: Digest, within: Within, slab: NonNull<()>) -> Option<NonNull<u8>> {
-        // Relaxed: who frees the region has had the lock of every segment since it was closed [M4].
+        // Relaxed: whoever frees the region has held the lock of every segment since it was closed [M4].
         if self.closed.load(Ordering::Relaxed) { None } else { self.take_near(digest, within, slab) }
     }
 
@@ -199,14 +202,14 @@ impl Homes {
         self.take_abroad(page, word, slab, alone)
     }
 
-    /// A free cell of a page, of those that a word of marks stands for, or the next word, and so on; of a line with as many
-    /// free ones as any of these: those are missed least by those who are at home there.
+    /// Takes a free cell of a page, of those that a word of marks stands for, or the next word, and so on; in a line with at
+    /// least as many free cells as any other of these: there it is missed least by entries that are at home.
     fn take_abroad(&self, page: u32, word: u32, slab: NonNull<()>, alone: bool) -> Option<NonNull<u8>> {
         let mut words = (word..self.words()).chain(0..word);
         words.find_map(|word| self.take_of(page, word, slab, alone, |free| self.roomiest_line(free)))
     }
 
-    /// The free cells of the first line that has the most, of those that one word of marks stands for.
+    /// The free cells of the first line that has the most free cells, among those that one word of marks stands for.
     #[inline]
     fn roomiest_line(&self, free: u64) -> u64 {
         // How many are free in each line, side by side: the first steps of counting a word's bits.
@@ -220,7 +223,7 @@ impl Homes {
         if self.side_by_side >= 8 {
             counts = (counts + (counts >> 4)) & 0x0F0F_0F0F_0F0F_0F0F;
         }
-        // One in each line. Where there are `room`, the sum has the bit of `side_by_side`; it is less than twice that.
+        // A one in each line. Where `room` cells are free, the sum has the bit of `side_by_side`; it is less than twice that.
         let ones = !0 / self.group;
         let with_room = |room| {
             let sums = counts + u64::from(self.side_by_side - room) * ones;
@@ -231,7 +234,7 @@ impl Homes {
         first.map_or(0, |first| free & self.group << first)
     }
 
-    /// The first cell of those that `choose` leaves of the free ones that one word of marks stands for.
+    /// Takes the first of the cells that `choose` selects from the free ones that one word of marks stands for.
     #[inline]
     fn take_of(
         &self,
@@ -253,18 +256,18 @@ impl Homes {
             // SAFETY: within the region.
             let begin = unsafe { self.base.add(page as usize * PAGE) };
             if taken & BEGUN == 0 {
-                // Relaxed: whoever looks for the slab has an entry of this page, and who took its cell has stored this, or has
-                // been told below that it was stored.
-                // SAFETY: the page's first cell, aligned for a pointer, was zeroed, and is not given to anybody.
+                // Relaxed: whoever looks for the slab has an entry of this page, and whoever took its cell has stored this, or
+                // has learned below that it was stored. SAFETY: the page's first cell, aligned for a pointer, was zeroed, and
+                // is not given to anybody.
                 unsafe { begin_of(begin) }.store(slab.as_ptr(), Ordering::Relaxed);
             }
             if alone {
-                // Relaxed: nobody else looks. A store is not waited for, as an exchange is.
+                // Relaxed: nobody else looks. A store is not waited for, unlike an exchange.
                 mark.store(taken | 1 << bit | BEGUN, Ordering::Relaxed);
             } else {
                 step();
-                // Acquire: pairs with the Release in `give`: who had the cell is done with it. Release, and Acquire: whoever
-                // finds the page begun sees its begin.
+                // Acquire: pairs with the Release in `give`: whoever had the cell is done with it. Release, and Acquire:
+                // whoever finds the page begun sees its begin.
                 let before = mark.fetch_or(1 << bit | BEGUN, Ordering::AcqRel);
                 if before >> bit & 1 == 1 {
                     continue;
@@ -275,7 +278,7 @@ impl Homes {
         }
     }
 
-    /// Whether there are, or once were, any.
+    /// Whether there are, or once were, any cells.
     #[inline]
     pub(super) fn has_cells(&self) -> bool {
         self.pages > 0
@@ -304,25 +307,27 @@ impl Homes {
         debug_assert!(before >> (cell % 64) & 1 == 1, "a free cell was given back");
     }
 
-    /// Gives the memory back if no cell is in use: takes all for good, has `wait` wait for whoever has not seen that, and frees
-    /// it [M4]. Whether that was done now.
+    /// Gives the memory back if no cell is in use: takes all cells for good, has `wait` wait for threads that have not seen
+    /// that, and frees the memory [M4]. Returns whether that was done now.
     ///
     /// # Safety
     ///
-    /// Who takes cells holds a lock meanwhile, and `wait` has each of these locks.
+    /// Threads that take cells hold a lock meanwhile, and `wait` acquires each of these locks.
     pub(super) unsafe fn release(&self, meter: &Meter, wait: impl FnOnce()) -> bool {
         let closed = self.close();
         if closed {
             wait();
-            // SAFETY: closed; who takes a cell holds a lock that `wait` has had, and has seen that it is closed: Relaxed.
+            // SAFETY: closed; whoever takes a cell holds a lock that `wait` has held before, and has seen that the region is
+            // closed: Relaxed.
             unsafe { self.free(meter) };
         }
         closed
     }
 
-    /// Takes all cells for good if none is in use: then nobody has one, and nobody will.
+    /// Takes all cells for good if none is in use: then nobody has one, and nobody will get one.
     fn close(&self) -> bool {
-        // Held to the end: of all who close at a time the others wait, and touch no marks after they have been freed.
+        // Held to the end: if several threads close at the same time, the others wait, and touch no marks after these have been
+        // freed.
         let _memory = self.memory.lock();
         // Relaxed: stored under this lock.
         if self.closed.load(Ordering::Relaxed) {
@@ -343,8 +348,8 @@ impl Homes {
             if !take(0) && !take(BEGUN) {
                 for (page, word) in words().take(done) {
                     step();
-                    // Release: as in `give`; and who saw the page begun, before, and finds it free again, sees its begin. BEGUN
-                    // goes as well: the next to take a cell says again whose the page is.
+                    // Release: as in `give`; and a thread that saw the page begun before, and finds it free again, sees its
+                    // begin. BEGUN is cleared as well: the next thread that takes a cell says again whose the page is.
                     self.mark(page, word).store(0, Ordering::Release);
                 }
                 return false;
@@ -378,12 +383,12 @@ impl Homes {
     fn mark(&self, page: u32, word: u32) -> &AtomicU64 {
         debug_assert!(page < self.pages && word < self.words());
         self.marks_watch.read();
-        // SAFETY: so many have been made, and they live as long as somebody may take or give a cell; who closes holds the lock
-        // of the memory, and has seen under it that they are not closed.
+        // SAFETY: that many have been made, and they live as long as somebody may take or give a cell; whoever closes holds the
+        // lock of the memory, and has seen under it that they are not closed.
         unsafe { self.marks.add(page as usize * self.words() as usize + word as usize).as_ref() }
     }
 
-    /// The cells of a word that there are.
+    /// The cells that exist among those of a word.
     #[inline(always)]
     fn usable(&self, word: u32) -> u64 {
         let cells = self.cells - word * 64;
@@ -398,17 +403,17 @@ mod tests {
 
     use super::*;
 
-    /// Sizes of entries: whole words, and the largest that has no box.
+    /// Sizes of entries: whole words, up to the largest that has no box.
     const PIECES: [usize; 11] = [8, 16, 24, 32, 40, 48, 64, 72, 136, 256, 512];
     const SLAB: NonNull<()> = NonNull::dangling();
 
-    /// The digest of a key, as a good hasher's.
+    /// The digest of a key, as from a good hasher.
     fn digest(key: u64) -> Digest {
         let mixed = (key ^ key >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         Digest::new((mixed ^ mixed >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
-    /// Frees the region, whose cells nobody uses, before the meter says whether all is back.
+    /// Frees the region, whose cells nobody uses, before the meter is checked for bytes that were not given back.
     struct Region {
         homes: Homes,
         meter: Meter,
@@ -485,7 +490,7 @@ mod tests {
         homes.base.addr().get() + page as usize * PAGE + (cell * homes.piece) as usize
     }
 
-    /// The line of that.
+    /// The line of a digest's home cell.
     fn home_line(homes: &Homes, digest: Digest) -> usize {
         home_cell(homes, digest) / LINE
     }
@@ -521,7 +526,7 @@ mod tests {
             assert!(at_home(&cells) > first, "{} of {piece} bytes", at_home(&cells));
             for n in 0..60_000 {
                 let key = digest(n).bits() % 20_000;
-                // As entries are replaced: the old one goes last.
+                // The order in which entries are replaced: the old one is freed last.
                 let old = core::mem::replace(&mut cells[key as usize], take(key, Within::Home));
                 old.iter().for_each(|&old| region.give(&[old]));
             }
@@ -543,7 +548,7 @@ mod tests {
                 let lines = (0..64)
                     .step_by(side_by_side as usize)
                     .map(|first| free & ((1_u64 << side_by_side) - 1) << first);
-                // The first of those with as many.
+                // The first of the lines with the most.
                 let expected = lines.rev().max_by_key(|line| line.count_ones()).expect("there are some");
                 assert_eq!(region.homes.roomiest_line(free), expected, "{free:064b}");
             }

@@ -28,13 +28,13 @@ impl Free {
     }
 }
 
-/// Some free pieces, side by side in memory that is not theirs: who hands them on does not touch them, which may have been
-/// another core's for long. Owned by a slab, whose memory they are; dropping a magazine loses nothing but the knowledge that
-/// they are free.
+/// The addresses of some free pieces, side by side in memory that is not theirs: handing them on does not touch the pieces,
+/// whose lines may long have been in another core's cache. Owned by a slab, whose memory they are; dropping a magazine loses
+/// nothing but the knowledge that they are free.
 #[repr(C)]
 pub(crate) struct Magazine {
     pieces: [MaybeUninit<NonNull<Free>>; Self::ROOM],
-    /// Last, beside what follows and changes as often.
+    /// Last, next to what follows and changes as often.
     len: usize,
 }
 
@@ -48,7 +48,7 @@ impl Default for Magazine {
 }
 
 impl Magazine {
-    /// Most pieces: with how many there are, four lines of a cache.
+    /// Most pieces: with their count, four cache lines.
     pub(super) const ROOM: usize = 31;
 
     /// Whether one more piece fits.
@@ -63,7 +63,7 @@ impl Magazine {
         self.len += 1;
     }
 
-    /// Takes the last one.
+    /// Takes the last piece.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<NonNull<Free>> {
         let piece = *self.pieces().last()?;
@@ -71,28 +71,28 @@ impl Magazine {
         Some(piece)
     }
 
-    /// Keeps those that `keep` says; the order is lost.
+    /// Keeps the pieces for which `keep` returns true; the order is lost.
     pub(super) fn retain(&mut self, keep: impl Fn(NonNull<Free>) -> bool) {
         let all = core::mem::take(self);
         all.pieces().iter().copied().filter(|&piece| keep(piece)).for_each(|piece| self.push(piece));
     }
 
-    /// All of them.
+    /// All pieces.
     #[inline]
     pub(super) fn pieces(&self) -> &[NonNull<Free>] {
-        // SAFETY: as many have been written.
+        // SAFETY: that many have been written.
         unsafe { core::slice::from_raw_parts(self.pieces.as_ptr().cast(), self.len) }
     }
 }
 
-/// Linked lists in a [`Chain`]: so many waits for a piece's link, which may be far from the caches, overlap.
+/// The number of linked lists in a [`Chain`]: that many waits for a piece's link, which may be far from the caches, overlap.
 const STRANDS: usize = 8;
 
 /// Free pieces that are linked through themselves: any number, without memory for it, but each has to be looked at to get to
 /// the next. Owned, and dropped, as a [`Magazine`].
 #[derive(Default)]
 pub(crate) struct Chain {
-    /// Added to in turn, and taken from in the reverse order: `len` tells whose turn it is.
+    /// Pieces are added to these in turn, and taken in the reverse order: `len` says whose turn it is.
     heads: [Option<NonNull<Free>>; STRANDS],
     len: usize,
 }
@@ -106,14 +106,14 @@ impl Chain {
         self.len
     }
 
-    /// Takes one: the last that was added.
+    /// Takes the piece that was added last.
     pub(super) fn pop(&mut self) -> Option<NonNull<Free>> {
         self.len = self.len.checked_sub(1)?;
         let piece = Free::unlink(&mut self.heads[self.len % STRANDS]);
         Some(piece.expect("as many pieces are linked as are counted"))
     }
 
-    /// Adds one.
+    /// Adds a piece.
     pub(super) fn push(&mut self, piece: NonNull<Free>) {
         Free::link(piece, &mut self.heads[self.len % STRANDS]);
         self.len += 1;
@@ -126,14 +126,14 @@ impl Chain {
         some
     }
 
-    /// Moves all pieces of a magazine to here.
+    /// Moves all pieces of a magazine into this chain.
     pub(super) fn take_from(&mut self, magazine: &mut Magazine) {
         while let Some(piece) = magazine.pop() {
             self.push(piece);
         }
     }
 
-    /// Moves pieces to a magazine until that is full; false if that has none.
+    /// Moves pieces to a magazine until it is full; returns false if the magazine then has none.
     pub(super) fn fill(&mut self, magazine: &mut Magazine) -> bool {
         while magazine.has_room() {
             let Some(piece) = self.pop() else { break };
@@ -148,37 +148,37 @@ const MOST_MAGAZINES: usize = 1024;
 
 /// Pieces that are returned to a place between two steps of a release. Schedules have few.
 const PIECES_A_STEP: usize = if SCHEDULED { 2 } else { Magazine::ROOM };
-/// Such steps, at one of which somebody looks at how many there are.
+/// Such steps, at one of which the number of free pieces is looked at.
 const STEPS_A_LOOK: usize = if SCHEDULED { 2 } else { 256 };
 
-/// What whoever has returned pieces is to do next.
+/// What a thread that has returned pieces is to do next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Due {
     Nothing,
     /// A step of a release, if there is one.
     Step,
-    /// The same, or a look at what is free.
+    /// The same, or a look at how much is free.
     Look,
 }
 
 /// Pieces that threads gave back.
 #[derive(Default)]
 pub(super) struct Returned {
-    /// How many writers have returned, ever. What a release puts back does not count.
+    /// How many pieces writers have ever returned. Those that a release puts back do not count.
     pieces: usize,
-    /// How many there are now.
+    /// How many pieces there are now.
     len: usize,
-    /// How few there were since that was last asked.
+    /// The fewest pieces there were since that was last asked.
     fewest: usize,
-    /// Given back one by one, or a few at a time; and all for which there is no room in `magazines`.
+    /// Pieces given back one by one, or a few at a time; and all for which there is no room in `magazines`.
     loose: Chain,
-    /// Handed on without a look at the pieces. Each has half a magazine of them at least.
+    /// Handed on without a look at the pieces. Each is at least half full.
     #[expect(clippy::vec_box, reason = "they come in boxes")]
     magazines: Vec<Box<Magazine>>,
 }
 
 impl Returned {
-    /// Adds a piece, and tells what is due.
+    /// Adds a piece, and returns what is due.
     pub(super) fn push(&mut self, piece: NonNull<Free>) -> Due {
         self.add(piece);
         self.due_after(1)
@@ -210,7 +210,7 @@ impl Returned {
         self.magazines.len() < MOST_MAGAZINES && self.magazines.try_reserve(1).is_ok()
     }
 
-    /// Adds the pieces of a magazine, and tells what is due.
+    /// Adds the pieces of a magazine, and returns what is due.
     pub(super) fn push_all(&mut self, mut magazine: Box<Magazine>) -> Due {
         let due = self.due_after(magazine.len);
         self.len += magazine.len;
@@ -244,12 +244,12 @@ impl Returned {
         has_some
     }
 
-    /// How few pieces there were at any time since this was last asked.
+    /// The fewest pieces there were at any time since this was last called.
     pub(super) fn take_fewest(&mut self) -> usize {
         core::mem::replace(&mut self.fewest, self.len)
     }
 
-    /// How often `fill` succeeds if nothing more is returned.
+    /// How often `fill` will succeed if nothing more is returned.
     pub(super) fn magazines(&self) -> usize {
         self.magazines.len() + self.loose.len.div_ceil(Magazine::ROOM)
     }
@@ -286,7 +286,7 @@ mod tests {
         chain.heads.iter().copied().flat_map(strand).collect()
     }
 
-    /// All that `returned` has, by magazines.
+    /// All pieces that `returned` has, magazine by magazine.
     fn all_of(mut returned: Returned) -> HashSet<NonNull<Free>> {
         let mut all = HashSet::new();
         let mut magazine = Magazine::default();

@@ -1,21 +1,21 @@
-//! Entries behind pointers, for the front ends whose slots hold such: how they are allocated, kept alive and freed.
+//! Entries behind pointers, for the front ends whose slots hold pointers: how they are allocated, kept alive and freed.
 //!
 //! | file | duty |
 //! | --- | --- |
 //! | `table` | a table's memory: directory, entries, collector |
 //! | `old` | entries that were taken out, gathered for the reclaimer |
 //! | `entry` | entries |
-//! | `kept`, `part` | one that was found, and a part of its value, with what keeps it alive |
+//! | `kept`, `part` | an entry that was found, and a part of its value, with what keeps it alive |
 //! | `entry_slab` | their memory |
-//! | `slab` | pieces of one size, whatever is in them |
-//! | `chunks`, `chunk` | what they are cut from |
+//! | `slab` | memory in pieces of one size, whatever is in them |
+//! | `chunks`, `chunk` | what the pieces are cut from |
 //! | `sorting` | which chunks are not in use, and which are to be emptied |
-//! | `surplus` | when so much of it is free that it is worth asking |
-//! | `homes` | cells of it that the digests of keys select |
-//! | `home_lines` | where those are, for look-ups |
-//! | `magazine` | pieces of it that are free, some or many |
-//! | `page` | what its pages begin with |
-//! | `model` | `homes` as models see them |
+//! | `surplus` | when so many pieces are free that a release is worth while |
+//! | `homes` | cells that the digests of keys select |
+//! | `home_lines` | where the cells are, for look-ups |
+//! | `magazine` | free pieces, some or many |
+//! | `page` | what a slab's pages begin with |
+//! | `model` | `homes` for models |
 
 mod chunk;
 mod chunks;

@@ -1,4 +1,4 @@
-//! Home cells as models see them: in maps under loom each entry has a box, so these are put to work by themselves.
+//! Home cells for models: in maps under loom each entry has a box, so home cells are put to work on their own.
 
 use core::ptr::NonNull;
 
@@ -18,12 +18,12 @@ pub struct HomeCells {
 }
 
 impl HomeCells {
-    /// How many there are in a page.
+    /// How many cells there are in a page.
     pub const CELLS: usize = 7;
     const PIECE: usize = 512;
     const SLAB: NonNull<()> = NonNull::dangling();
 
-    /// All free.
+    /// Home cells that are all free.
     #[expect(clippy::new_without_default, reason = "the homes have none either")]
     pub fn new() -> Self {
         let meter = Meter::new();
@@ -31,7 +31,7 @@ impl HomeCells {
         HomeCells { homes, meter, segments: Default::default() }
     }
 
-    /// Takes a cell of one of the pages under the lock of one of the segments; fails the model if its page does not tell whose
+    /// Takes a cell of one of the pages under the lock of one of the segments; fails the model if its page does not say whose
     /// it is.
     pub fn take(&self, segment: usize, page: u32) -> Option<NonNull<u8>> {
         // Prefixes select pages as they do segments.
@@ -45,7 +45,7 @@ impl HomeCells {
         Some(cell)
     }
 
-    /// Gives one back.
+    /// Gives a cell back.
     ///
     /// # Safety
     ///
@@ -55,10 +55,10 @@ impl HomeCells {
         unsafe { self.homes.give(cell) };
     }
 
-    /// Gives the memory back if no cell is in use: whether it did so.
+    /// Gives the memory back if no cell is in use. Returns whether it did so.
     pub fn release(&self) -> bool {
         let each_lock = || self.segments.iter().for_each(|segment| drop(segment.lock()));
-        // SAFETY: who takes a cell has one of these locks.
+        // SAFETY: whoever takes a cell has one of these locks.
         unsafe { self.homes.release(&self.meter, each_lock) }
     }
 }

@@ -1,8 +1,8 @@
-//! Entries that have been taken out of a table, gathered so that the reclaimer is bothered once for all of them [C4].
+//! Entries that have been taken out of a table, gathered so that the reclaimer is called once for all of them [C4].
 //!
-//! To retire an entry costs more than to replace it: so each segment keeps a list under its lock, and whoever fills it
-//! retires it, unlocked. Only of entries that nobody can see dropped: plain data that waits longer is memory that waits
-//! longer, at most 30 entries a segment.
+//! To retire an entry costs more than to replace it: so each segment keeps a list under its lock, and the writer that fills it
+//! retires it, unlocked. It has only entries whose drop nobody can observe: plain data that waits longer is memory that waits
+//! longer, at most 30 entries per segment.
 
 use core::mem::MaybeUninit;
 
@@ -12,8 +12,8 @@ use super::slab::Slab;
 use crate::engine::{Keep, try_box};
 use crate::reclaim::{Guard, Retire};
 
-/// What a table keeps under the lock of each segment. In this order what changes with each entry, how many there are of
-/// either, is side by side: on one line, unless the whole begins with a line.
+/// What a table keeps under the lock of each segment. In this order, what changes with each entry, the count of each list, is
+/// side by side: on one line, unless the whole begins at the start of a line.
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct Reserve {
@@ -25,24 +25,24 @@ pub(crate) struct Reserve {
 
 impl Keep for Reserve {}
 
-/// What is kept under the lock of each segment, a [`Reserve`] among it.
+/// What is kept under the lock of each segment, including a [`Reserve`].
 ///
 /// # Safety
 ///
-/// What else is kept may be sent and shared with keys and values that may.
+/// Whatever else is kept may be sent and shared if keys and values may.
 pub(crate) unsafe trait Reserves: Keep {
     /// The reserve.
     fn reserve(&mut self) -> &mut Reserve;
 }
 
-// SAFETY: it is all there is.
+// SAFETY: nothing else is kept.
 unsafe impl Reserves for Reserve {
     fn reserve(&mut self) -> &mut Reserve {
         self
     }
 }
 
-/// How many plain entries are retired as one.
+/// The number of plain entries that are retired as one.
 pub(crate) const RETIRED_AS_ONE: usize = Magazine::ROOM;
 
 /// Retires entries that have been taken out of a table together.
@@ -68,11 +68,11 @@ pub(crate) unsafe fn retire_all<K, V>(entries: impl Iterator<Item = EntryPointer
     }
 }
 
-/// Entries that the table does not lead to any more, and that wait for company. Dropping them loses nothing but their memory,
-/// which goes with the slab.
+/// Entries that the table does not lead to any more, and that wait for others to be retired with. Dropping them loses nothing
+/// except their memory, which is freed with the slab.
 #[repr(C)]
 pub(crate) struct Gathered {
-    /// First, beside what comes before and changes as often.
+    /// First, next to what comes before and changes as often.
     len: usize,
     entries: [MaybeUninit<EntryPointer>; Magazine::ROOM],
 }
@@ -84,13 +84,14 @@ impl Default for Gathered {
 }
 
 impl Gathered {
-    /// Adds an entry that has just been taken out; gives up all when they are many, for the caller to retire.
+    /// Adds an entry that has just been taken out; gives up all entries when there are enough, for the caller to retire.
     #[inline]
     pub(crate) fn push(&mut self, entry: EntryPointer) -> Option<OldEntries> {
         self.add(entry).then(|| self.take())
     }
 
-    /// Adds an entry that has just been taken out; whether they are many now, for the caller to [take](Self::take) and retire.
+    /// Adds an entry that has just been taken out. Returns whether there are enough now for the caller to [take](Self::take)
+    /// and retire.
     #[inline]
     pub(crate) fn add(&mut self, entry: EntryPointer) -> bool {
         self.entries[self.len].write(entry);
@@ -98,7 +99,7 @@ impl Gathered {
         self.len == self.entries.len()
     }
 
-    /// Gives all up.
+    /// Gives up all entries.
     #[inline]
     pub(crate) fn take(&mut self) -> OldEntries {
         let mut pieces = Magazine::default();
@@ -123,7 +124,7 @@ impl OldEntries {
     /// The guard is of the entries' map, which is of such keys and values.
     #[cold]
     pub(crate) unsafe fn retire<K, V>(self, guard: &impl Guard) {
-        // No list for one.
+        // No list for a single entry.
         if let &[] | &[_] = self.0.pieces() {
             // SAFETY: as below.
             return unsafe { self.retire_each::<K, V>(guard) };
@@ -131,7 +132,7 @@ impl OldEntries {
         // Taken out of the table, once, under the lock that this list was taken from: guards entered
         // from now on do not find them, and those that did are older than now [I6], [C4].
         match try_box(self) {
-            // SAFETY: as said above; `free` is this box's only end.
+            // SAFETY: as stated above; nothing but `free` ends this box.
             Ok(this) => unsafe { guard.retire(core::ptr::from_mut(Box::leak(this))) },
             // No memory for a list.
             // SAFETY: as above.
@@ -139,13 +140,13 @@ impl OldEntries {
         }
     }
 
-    /// Retires each by itself.
+    /// Retires each entry individually.
     ///
     /// # Safety
     ///
     /// As [`retire`](Self::retire).
     unsafe fn retire_each<K, V>(&self, guard: &impl Guard) {
-        // SAFETY: as said there.
+        // SAFETY: as stated there.
         self.0.pieces().iter().for_each(|piece| unsafe {
             Entry::<K, V>::retire(piece.cast(), guard);
         });
@@ -154,7 +155,7 @@ impl OldEntries {
 
 impl Retire for OldEntries {
     unsafe fn free(this: *mut Self) {
-        // SAFETY: the caller's; from a box of ours, which is laid out as what it wraps.
+        // SAFETY: the caller's; from a box of ours, which has the layout of what it wraps.
         let pieces = unsafe { Box::from_raw(this.cast::<Magazine>()) };
         // SAFETY: the caller's; nothing in them needs to be dropped, and their slab outlives them.
         unsafe { Slab::free_all(pieces) };

@@ -4,18 +4,18 @@ use core::ptr::NonNull;
 
 use crate::sync::SmallAtomicPtr;
 
-/// Pieces of one page; a page is where a piece's slab is found.
+/// The size of a page, through which a piece's slab is found.
 pub(super) const PAGE: usize = 4096;
 
-/// What pages begin with: the address of their slab. It stays what it once was.
+/// What pages begin with: the address of their slab. Once stored, it never changes.
 pub(super) type Begin = SmallAtomicPtr<()>;
 
 /// The begin of the page that a piece is in.
 ///
 /// # Safety
 ///
-/// It is in one, that begins so.
+/// The piece is in such a page.
 pub(super) unsafe fn begin_of<'a>(piece: NonNull<u8>) -> &'a Begin {
-    // SAFETY: the caller's: pages are aligned to what they are long.
+    // SAFETY: the caller's: pages are aligned to their size.
     unsafe { &*piece.as_ptr().map_addr(|addr| addr & !(PAGE - 1)).cast() }
 }

@@ -1,12 +1,12 @@
 //! Memory for entries: pieces of one size, cut from chunks, which go back when the map is shrunk or dropped, or little by
-//! little where most of their pieces have been free for a second [M4]. What lies in them `entry_slab` knows.
+//! little when most of their pieces have been free for a second [M4]. What lies in the pieces is known to `entry_slab`.
 //!
-//! An entry of two words takes two words here and four from a general allocator; and entries lie close together,
-//! where huge pages can back them. A piece is taken out of a magazine in the segment that the writer has locked [M1] and
-//! given back to a place that threads mostly have to themselves [M3], from where the segments' magazines are filled, with
-//! as many as fit [M2].
+//! An entry of two words takes two words here and four from a general allocator; and entries lie close together, where huge
+//! pages can back them. A piece is taken out of a magazine in the segment that the writer has locked [M1] and given back to a
+//! place that threads mostly have to themselves [M3], from which the segments' magazines are filled, with as many as fit [M2].
 //!
-//! A chunk is made of pages; each begins with the address of its slab, so that a piece finds its way home by itself.
+//! A chunk is made of pages; each begins with the address of its slab, so that the slab of a piece can be found from its
+//! address.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -27,32 +27,32 @@ use crate::hash::Digest;
 use crate::seats;
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 
-/// Where pieces come from. Must not move, hence the `Arc`: pages know its address.
+/// Where pieces come from. Must not move, hence the `Arc`: pages hold its address.
 pub(crate) struct Slab {
-    /// As many threads return without meeting.
+    /// So many threads can return pieces without meeting.
     returned: [CachePadded<Mutex<Returned>>; PLACES],
     chunks: Mutex<Chunks>,
     /// What is being released, step by step.
     sorting: Mutex<Option<Box<Sorting>>>,
-    /// Whether anything is. Advice.
+    /// Whether anything is being released. Advice.
     is_releasing: AtomicBool,
     surplus: Mutex<Surplus>,
     meter: Meter,
     huge_pages: bool,
     homes: Homes,
-    /// Of each piece; or of what has a box instead.
+    /// The layout of each piece; or of a box, if entries have boxes.
     layout: Layout,
 }
 
 impl Slab {
-    /// An empty slab for pieces of this layout, of which so many are to come.
+    /// An empty slab for pieces of this layout, of which so many are expected.
     pub(super) fn new(layout: Layout, shape: &Shape, pieces: usize) -> Arc<Self> {
         let meter = Meter::new();
         let homes = Homes::new(pieces, layout.size(), shape.home_cells, shape.huge_pages, &meter);
         Self::with_homes(layout, shape, homes, meter)
     }
 
-    /// One that nothing comes from: it knows the layout of boxes.
+    /// A slab from which no pieces come: it only knows the layout of boxes.
     pub(super) fn for_boxes(layout: Layout, shape: &Shape) -> Arc<Self> {
         Self::with_homes(layout, shape, Homes::none(), Meter::new())
     }
@@ -71,19 +71,19 @@ impl Slab {
         })
     }
 
-    /// Of each piece, or box.
+    /// The layout of each piece, or box.
     #[inline]
     pub(super) fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// Bytes of all chunks and home cells, and of what tells which pieces are free.
+    /// Bytes of all chunks and home cells, and of what records which pieces are free.
     pub(super) fn memory_usage(&self) -> usize {
         let lists: usize = self.returned.iter().map(|returned| returned.lock().memory_usage()).sum();
         size_of::<Self>() + self.meter.bytes() + lists
     }
 
-    /// What is cut from chunks: behind the page's header, the slab's address.
+    /// The pieces that are cut from chunks: after the page's header, which is the slab's address.
     fn pieces(&self) -> Pieces {
         let first = size_of::<NonNull<Self>>().next_multiple_of(self.layout.align());
         Pieces {
@@ -104,8 +104,8 @@ impl Slab {
         self.homes.has_cells()
     }
 
-    /// A piece, uninitialized; `None` if there is no memory [M1]. Under the lock of the digest's segment, whose magazine it is,
-    /// or where nobody else uses that [W7].
+    /// A piece, uninitialized; `None` if there is no memory [M1]. Called under the lock of the digest's segment, whose magazine
+    /// it is, or when nobody else uses that segment [W7].
     #[inline]
     pub(super) fn allocate(
         &self,
@@ -144,7 +144,7 @@ impl Slab {
         }
     }
 
-    /// Gives pieces back, all of one slab, without a look at them but the first one's page, and at the marks of cells.
+    /// Gives pieces back, all of one slab, without reading anything of them except the first one's page and the marks of cells.
     ///
     /// # Safety
     ///
@@ -212,23 +212,23 @@ impl Slab {
         Some(())
     }
 
-    /// Gives the home cells' memory back if none is in use [M4]; whether it was given back now.
+    /// Gives the home cells' memory back if none is in use [M4]. Returns whether it was given back now.
     ///
     /// # Safety
     ///
-    /// Who allocates holds a lock meanwhile, and `wait` has each of these locks.
+    /// Threads that allocate hold a lock meanwhile, and `wait` acquires each of these locks.
     pub(super) unsafe fn release_homes(&self, wait: impl FnOnce()) -> bool {
         // SAFETY: the caller's.
         unsafe { self.homes.release(&self.meter, wait) }
     }
 
-    /// Gives chunks back to the allocator of which no piece is in use [M4], and has writers empty those of which few are.
-    /// `reserves` is what the segments had.
+    /// Gives chunks of which no piece is in use back to the allocator [M4], and has writers empty those of which few are.
+    /// `reserves` has the pieces of the segments.
     ///
-    /// Looks at all free pieces twice, at some at a time; nothing is done if there is no memory for a list of the chunks.
+    /// Looks at all free pieces twice, a few at a time; does nothing if there is no memory for a list of the chunks.
     pub(super) fn release(&self, reserves: Chain) {
         self.give_back(reserves);
-        // What has been begun already may not know of all that is free now.
+        // A release that has already begun may not know of all pieces that are free now.
         if let Some(sorting) = self.sorting.lock().as_mut() {
             sorting.give_up();
         }
@@ -237,7 +237,7 @@ impl Slab {
         while self.release_some(self.sorting.lock()) {}
     }
 
-    /// Takes the chunks out, to be sorted. False: that has been done already, or there is no memory for it.
+    /// Takes the chunks out, to be sorted. Returns false if that has been done already, or if there is no memory for it.
     fn begin_release(&self) -> bool {
         let mut sorting = self.sorting.lock();
         if let Some(sorting) = sorting.as_mut() {
@@ -258,12 +258,12 @@ impl Slab {
         true
     }
 
-    /// As many magazines as each place has now: those that others return meanwhile may stay.
+    /// As many magazines as each place has now: pieces that others return meanwhile may stay.
     fn magazines(&self) -> [usize; PLACES] {
         core::array::from_fn(|place| self.returned[place].lock().magazines())
     }
 
-    /// Does a step of what has been begun, by any thread; false if there is no next one, or if that waits for pieces that
+    /// Does one step of the release that has begun, whoever began it; false if there is none, or if it waits for pieces that
     /// writers return.
     fn release_some(&self, mut sorting: MutexGuard<'_, Option<Box<Sorting>>>) -> bool {
         let Some(now) = sorting.as_mut() else { return false };
@@ -278,14 +278,14 @@ impl Slab {
                 }
             }
         } else if now.decide() {
-            // A step by itself: schedules have a pause before it.
+            // A step of its own: schedules have a pause before it.
         } else if let Some(used) = now.sort() {
             self.give_back(used);
         } else if let Some(unused) = now.take_unused() {
             drop(sorting);
-            // SAFETY: when it was decided all pieces ever cut from it were counted [M4]; since then `sort` and `fill` have
-            // dropped each of them that they met, and none is left. It is not among the chunks, so that nobody cuts more, and
-            // is of this meter.
+            // SAFETY: when it was decided, all pieces ever cut from the chunk were counted [M4]; since then `sort` and `fill`
+            // have dropped each of them that they met, and none is left. The chunk is not among `chunks`, so nobody cuts more
+            // pieces from it, and it is of this meter.
             unsafe { unused.free(&self.meter) };
         } else if now.is_emptying() {
             if now.wants_recount() {
@@ -314,17 +314,17 @@ impl Slab {
             self.chunks.lock().put_back(&mut used, taken);
             // Relaxed: advice.
             self.is_releasing.store(false, Ordering::Relaxed);
-            // First: who has the next lock may wait for this one.
+            // This comes first: the holder of the next lock may be waiting for this one.
             drop(sorting);
-            // While pieces were taken out few were there, which says nothing of how many are used.
+            // While pieces were taken out, few were there, which says nothing about how many are used.
             self.surplus.lock().begin_anew();
             self.take_fewest();
         }
         true
     }
 
-    /// Does what is to be done when pieces have been returned: they come back to the allocator little by little, where many
-    /// more are free than in use.
+    /// Does what is due when pieces have been returned: they go back to the allocator little by little if many more are free
+    /// than in use.
     #[inline]
     fn tend(&self, due: Due) {
         if due != Due::Nothing {
@@ -348,12 +348,13 @@ impl Slab {
         }
     }
 
-    /// How few pieces have been free at any time since this was last asked, but for those that segments have at hand.
+    /// The fewest pieces that have been free at any time since this was last called, not counting those that segments have at
+    /// hand.
     fn take_fewest(&self) -> usize {
         self.returned.iter().map(|returned| returned.lock().take_fewest()).sum()
     }
 
-    /// Returns free pieces, some at a time.
+    /// Returns free pieces, a few at a time.
     fn give_back(&self, mut pieces: Chain) {
         while pieces.len() > 0 {
             let some = pieces.split();
@@ -377,7 +378,7 @@ impl Drop for Slab {
     }
 }
 
-/// Where this thread returns pieces to.
+/// The place that this thread returns pieces to.
 fn shard() -> usize {
     seats::number() % PLACES
 }
