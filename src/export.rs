@@ -1,4 +1,4 @@
-//! Counts as the recorder of the crate `metrics` takes them: feature `metrics`.
+//! Counts in the form that recorders of the crate `metrics` take: feature `metrics`.
 
 use metrics::{counter, gauge};
 

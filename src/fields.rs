@@ -1,6 +1,6 @@
-//! Counts by the names of their fields, as `serde` takes them: feature `serde`.
+//! Counts by the names of their fields, in the form that `serde` takes: feature `serde`.
 
-/// Implements `Serialize` for a struct with these fields, which are all: whoever adds one is told.
+/// Implements `Serialize` for a struct with these fields, which must be all of them: a missing one is a compile error.
 macro_rules! serialize_fields {
     ($(#[$docs:meta])* $type:ident { $($field:ident),* $(,)? }) => {
         $(#[$docs])*

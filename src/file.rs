@@ -1,4 +1,4 @@
-//! Files that appear whole: made under another name first.
+//! Files that appear whole: they are made under another name first.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::draw::draw;
 
-/// Opens a file; nothing else that may have that name: to open a pipe is to wait for who writes to it.
+/// Opens a file, and nothing else that may have that name: opening a pipe would wait for its writer.
 pub(crate) fn open(file: &Path) -> io::Result<File> {
     if !std::fs::metadata(file)?.is_file() {
         return Err(not_a_file());
@@ -16,7 +16,7 @@ pub(crate) fn open(file: &Path) -> io::Result<File> {
     File::open(file)
 }
 
-/// What a folder, a device or a pipe is.
+/// The error for a folder, a device or a pipe.
 fn not_a_file() -> io::Error {
     io::Error::new(ErrorKind::InvalidInput, "not a file")
 }
@@ -26,14 +26,14 @@ pub(crate) fn naming(file: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", file.display()))
 }
 
-/// Puts what is written in the place of a file, when all of it is on the disk, or makes that file; its errors name it. Whatever
-/// happens before, the file stays as it is.
+/// Replaces or creates a file by what `write` writes, when all of that is on the disk; errors name the file. Whatever happens
+/// before, the file stays as it is.
 pub(crate) fn replace(file: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let replace = || {
         let (mut new, mut out) = NewFile::beside(file)?;
         write(&mut out)?;
         out.sync_all()?;
-        // Not all systems rename what is open.
+        // Not all systems rename open files.
         drop(out);
         new.rename()?;
         new.sync_name()
@@ -41,8 +41,8 @@ pub(crate) fn replace(file: &Path, write: impl FnOnce(&mut File) -> io::Result<(
     replace().map_err(|error| naming(file, &error))
 }
 
-/// A file beside another one whose place it is to take. It is removed if it has not when this is dropped: a part of a file is
-/// of use to nobody, and the disk may be full.
+/// A file next to another one whose place it is to take. If it has not done so when this is dropped, it is removed: a part of a
+/// file is of use to nobody, and the disk may be full.
 pub(crate) struct NewFile {
     new: PathBuf,
     place: PathBuf,
@@ -50,7 +50,7 @@ pub(crate) struct NewFile {
 }
 
 impl NewFile {
-    /// An empty one, to be written to. If the other is a link, beside what that leads to.
+    /// Creates an empty file, to be written to. If the other one is a link, next to what that leads to.
     pub(crate) fn beside(file: &Path) -> io::Result<(Self, File)> {
         let place = behind_links(file)?;
         let other = std::fs::metadata(&place).ok();
@@ -58,28 +58,28 @@ impl NewFile {
             return Err(not_a_file());
         }
         let new = own_beside(&place);
-        // No link of somebody else's leads elsewhere, and nobody else writes the same file.
+        // So that nobody else's link leads elsewhere, and nobody else writes the same file.
         let mut options = File::options();
         options.write(true).create_new(true);
         #[cfg(unix)]
         if other.is_some() {
-            // Nobody else opens it who may not read the other, perhaps.
+            // So that nobody else opens it that is perhaps not permitted to read the other one.
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         }
         let out = options.open(&new)?;
         let new = NewFile { new, place, is_in_place: false };
         if let Some(other) = other {
-            // Where that cannot be, as on some foreign file systems, all files have the same.
+            // Where that is not possible, as on some foreign file systems, all files have the same permissions.
             let _ = out.set_permissions(other.permissions());
         }
-        // What stays for an error is there for the next one.
+        // What stays because of an error is left for the next call.
         let _ = new.remove_abandoned(&out);
         Ok((new, out))
     }
 
-    /// Removes those of processes that were killed, as the names and the times say.
+    /// Removes the new files of processes that were killed, judging by names and times.
     fn remove_abandoned(&self, out: &File) -> io::Result<()> {
-        // By the clock of the file system, which may be another machine's.
+        // The time is that of the file system's clock, which may be another machine's.
         let now = out.metadata()?.modified()?;
         for other in std::fs::read_dir(folder_of(&self.new))? {
             let other = other?;
@@ -93,14 +93,14 @@ impl NewFile {
         Ok(())
     }
 
-    /// Puts it in the other one's place. All of it should be on the disk.
+    /// Puts the new file in the other one's place. All of it should be on the disk.
     pub(crate) fn rename(&mut self) -> io::Result<()> {
         std::fs::rename(&self.new, &self.place)?;
         self.is_in_place = true;
         Ok(())
     }
 
-    /// Puts its name on the disk: until then the old one may come back.
+    /// Puts its name on the disk: until then the old file may come back.
     pub(crate) fn sync_name(&self) -> io::Result<()> {
         sync_names_beside(&self.place)
     }
@@ -114,7 +114,7 @@ impl Drop for NewFile {
     }
 }
 
-/// A file that takes another one's place has not been written to for so long only if nobody does so any more.
+/// A file that is to take another one's place and has not been written to for so long is not being written by anybody any more.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// The folder of a file.
@@ -122,14 +122,14 @@ fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Bytes of a name to which more are added: most file systems have 255 for all.
+/// Most bytes of a name to which more are added: most file systems allow 255 in all.
 const MOST_NAME_BYTES: usize = 200;
-/// At the end of a name.
+/// Random digits at the end of a name.
 const RANDOM_DIGITS: usize = 16;
 
-/// The name under which a file is made that is to appear whole, beside that: with `.new-` and 16 random digits at its end; only
-/// these, where a name is so long that there might be no room for more. No other file has that name, of anybody else or of a
-/// process that was killed.
+/// The name under which a file that is to appear whole is made, next to it: with `.new-` and 16 random digits at its end; only
+/// these, if a name is so long that there might be no room for more. No other file has that name, neither anybody else's nor
+/// that of a process that was killed.
 pub(crate) fn own_beside(file: &Path) -> PathBuf {
     let name = file.file_name().filter(|name| name.len() <= MOST_NAME_BYTES);
     let mut new = name.unwrap_or_default().to_owned();
@@ -137,7 +137,7 @@ pub(crate) fn own_beside(file: &Path) -> PathBuf {
     file.with_file_name(new)
 }
 
-/// Whether [`own_beside`] may have made a name for the same file as this one.
+/// Whether [`own_beside`] may have made `name` for the same file as `new`.
 fn are_alike(name: &OsStr, new: &Path) -> bool {
     let new = new.file_name().unwrap_or_default().as_encoded_bytes();
     let (name, parted) = (name.as_encoded_bytes(), new.len() - RANDOM_DIGITS);
@@ -146,22 +146,22 @@ fn are_alike(name: &OsStr, new: &Path) -> bool {
         && name[parted..].iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Links, one behind the other, that are followed: as many as Linux does.
+/// The number of successive links that are followed: as many as on Linux.
 const MOST_LINKS: usize = 40;
 
-/// The name to which a link leads, that of no file or of one: else what is made would take the link's place.
+/// The name to which a link leads, whether or not a file has it: otherwise the new file would take the link's place.
 pub(crate) fn behind_links(file: &Path) -> io::Result<PathBuf> {
     let mut file = file.to_owned();
     for _ in 0..=MOST_LINKS {
         let Ok(to) = std::fs::read_link(&file) else { return Ok(file) };
-        // An absolute one stands for itself.
+        // An absolute target stands for itself.
         file = file.parent().unwrap_or(Path::new("")).join(to);
     }
     Err(io::Error::other("too many links"))
 }
 
-/// Puts the names in a file's folder on the disk, where folders can be synced: not all file systems do that, and not everybody
-/// who may make a file in a folder may read it.
+/// Puts the names in a file's folder on the disk, if the folder can be synced: not all file systems support that, and the
+/// permission to make a file in a folder does not imply that to read the folder.
 pub(crate) fn sync_names_beside(file: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -240,7 +240,7 @@ mod tests {
         }
     }
 
-    /// As those of some network file systems.
+    /// Such as those of some network file systems.
     #[test]
     fn a_folder_that_cannot_be_synced_is_no_error() {
         assert_eq!(

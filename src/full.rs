@@ -1,15 +1,15 @@
-//! The answer of a table of fixed capacity that has no room.
+//! The error of a table of fixed capacity that has no room.
 
 use core::error::Error;
 use core::fmt;
 
-/// There was no room for a new key: the map or filter is full, being of fixed capacity or at its limit of memory; or the filter
-/// has as many copies of the key as it may; or an allocation failed. Nothing was changed.
+/// There was no room for a new key: the map or filter is full, because it is of fixed capacity or at its limit of memory; or
+/// the filter has as many copies of the key as it may have; or an allocation failed. Nothing was changed.
 ///
-/// From a map's `checked_insert` and its kin it has key and value, handed back: those that were to be inserted, or that a
-/// closure has made. See [`Builder::fixed_capacity`](crate::Builder::fixed_capacity). A map that is being written to by several
-/// threads may say so a few entries early: what they insert and remove while the entries are counted may count twice. From a
-/// filter, which takes its keys by reference, it is `Full` without parameters.
+/// From a map's `checked_insert` and related methods it hands back key and value: those that were to be inserted, or that a
+/// closure has made. See [`Builder::fixed_capacity`](crate::Builder::fixed_capacity). A map that several threads write to may
+/// report this a few entries early: what they insert and remove while the entries are counted may count twice. From a filter,
+/// which takes its keys by reference, it is `Full` without parameters.
 ///
 /// ```
 /// let map = koel::InlineMap::builder().fixed_capacity(2).build();
@@ -25,11 +25,11 @@ pub struct Full<K = (), V = ()> {
 }
 
 impl Full {
-    /// With nothing to hand back.
+    /// The error with nothing to hand back.
     pub(crate) const NOTHING: Self = Full { key: (), value: () };
 }
 
-/// Says what happened, and not which key: any `K` and `V` will do.
+/// Shows what happened, but not the key: any `K` and `V` will do.
 impl<K, V> fmt::Debug for Full<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Full({self})")

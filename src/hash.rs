@@ -24,8 +24,8 @@ impl Digest {
         if is_final::<S>() { Digest(hash) } else { Digest::mixed(hash) }
     }
 
-    /// Finalizes a hasher's output, however little mixed. The folded multiply alone would make a lattice of consecutive
-    /// numbers, in which those of one segment share a few of its buckets; so bits from above come down before (as in
+    /// Finalizes a hasher's output, however little mixed. The folded multiply alone would turn consecutive numbers into a
+    /// lattice, in which those of one segment share a few of its buckets; so high bits are shifted down first (as in
     /// MurmurHash3).
     #[inline]
     pub(crate) fn mixed(hash: u64) -> Self {
@@ -36,25 +36,25 @@ impl Digest {
     /// Mixes a hash by a folded multiply (as in wyhash and foldhash).
     #[inline]
     pub(crate) fn new(hash: u64) -> Self {
-        // Part of the format of filters that are kept as bytes: `version_2_is_what_it_was` tests it.
-        // The constant is pi's fraction made odd: any odd, irregular 64-bit number will do.
+        // Part of the format of filters that are kept as bytes: `version_2_is_what_it_was` tests it. The constant is the
+        // fraction of pi made odd: any odd, irregular 64-bit number will do.
         let wide = u128::from(hash) * 0x243F_6A88_85A3_08D3_u128;
         Digest((wide as u64) ^ ((wide >> 64) as u64))
     }
 
-    /// One with these bits.
+    /// A digest with these bits.
     #[cfg(test)]
     pub(crate) fn from_bits(bits: u64) -> Self {
         Digest(bits)
     }
 
-    /// What finds an item again in its segment, of whatever size: the half that selects its bucket, and its tag.
+    /// What finds an item again in its segment, whatever the segment's size: the half that selects its bucket, and its tag.
     #[inline]
     pub(crate) fn locator(self) -> u32 {
         self.0 as u32
     }
 
-    /// All of it.
+    /// The whole digest.
     #[inline]
     pub(crate) fn bits(self) -> u64 {
         self.0
@@ -69,8 +69,7 @@ impl Digest {
     /// The 1-byte tag, 1..=255: 0 marks an empty slot [I7].
     #[inline]
     pub(crate) fn tag(self) -> u8 {
-        // Few segments are so large that their buckets look at these bits, too: 2^24 buckets.
-        // In 32 bits: one instruction less.
+        // Few segments are so large that these bits select buckets as well: 2^24 buckets. In 32 bits: one instruction less.
         u32::from(self.0 as u8).max(1) as u8
     }
 
@@ -81,8 +80,8 @@ impl Digest {
     }
 }
 
-/// Whether this is a hash function that is known to spread keys over all 64 bits: to finalize its hashes again would take 2 to
-/// 9% of a look-up.
+/// Whether this hash function is known to spread keys over all 64 bits: to finalize its hashes again would take 2 to 9% of a
+/// look-up.
 #[inline(always)]
 fn is_final<S>() -> bool {
     // The compiler knows the answer. (`TypeId::of` is not for types that may borrow; these do not.)
@@ -96,12 +95,12 @@ pub(crate) fn scale(fraction: u32, n: u32) -> u32 {
     ((u64::from(fraction) * u64::from(n)) >> 32) as u32
 }
 
-/// Of 2^32 prefixes that are shared out among `parts`, in order: those of `prefixes` whose part has no others.
+/// If 2^32 prefixes are shared out among `parts`, in order: those of `prefixes` whose part lies entirely among `prefixes`.
 #[cfg(feature = "rayon")]
 pub(crate) fn whole_parts(prefixes: Range<u64>, parts: u64) -> Range<u64> {
     let begin = |part: u64| (part << 32).div_ceil(parts);
     let part_of = |prefix: u64| (prefix * parts) >> 32;
-    // The first that begins there or later; the last that ends there or earlier ends where the one after it begins.
+    // The first part that begins there or later; the last part that ends there or earlier ends where the next one begins.
     let first = prefixes.start.checked_sub(1).map_or(0, |before| part_of(before) + 1);
     let start = begin(first);
     start..begin(part_of(prefixes.end)).max(start)
@@ -121,7 +120,8 @@ pub(crate) fn alternate(bucket: u32, tag: u8, buckets: u32) -> u32 {
 /// The bucket that makes `sum` with `bucket`, modulo the number of buckets: its own inverse [I2]. All are below 2^31.
 #[inline]
 pub(crate) fn mirror(bucket: u32, sum: u32, buckets: u32) -> u32 {
-    // Below 0 it is the larger number. Without a condition, which the compiler may make a branch: taken or not at random.
+    // If it is below 0, it is the larger number. Without a condition, which the compiler may turn into a branch that is taken
+    // at random.
     let other = sum.wrapping_sub(bucket);
     other.min(other.wrapping_add(buckets))
 }
@@ -133,7 +133,7 @@ pub(crate) struct Place {
     pub(crate) first: u32,
     /// That bucket's alternate.
     pub(crate) second: u32,
-    /// What its slot's tag says.
+    /// The tag of its slot.
     pub(crate) tag: u8,
 }
 
@@ -145,13 +145,13 @@ impl Place {
         Place { first, second: alternate(first, tag, buckets), tag }
     }
 
-    /// The place of whatever has this locator.
+    /// The place of an item with this locator.
     #[inline]
     pub(crate) fn located(locator: u32, buckets: u32) -> Self {
         Self::new(Digest(locator.into()), buckets)
     }
 
-    /// Bucket and lane of a lane of both buckets, 0..8.
+    /// Bucket and lane for a lane, 0..8, of both buckets.
     #[inline(always)]
     pub(crate) fn slot(self, lane: u32) -> (u32, u32) {
         if lane < 4 { (self.first, lane) } else { (self.second, lane - 4) }
@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    /// One leads to all others by alternates, and not all pairs are alike: each of four stripes has its share.
+    /// From one bucket, alternates lead to all others, and not all pairs are alike: each of four stripes has its share.
     #[test]
     fn no_part_of_a_table_is_by_itself() {
         for buckets in [256, 512, 1000, 1024, 15_360, 16_384] {
@@ -237,7 +237,7 @@ mod tests {
         assert!(!is_final::<Fixed>() && !is_final::<&ahash::RandomState>() && !is_final::<u64>());
     }
 
-    /// Each part of the digests, as far as 256 values can tell, of keys that have little to tell them apart.
+    /// Each part of the digests of keys that hardly differ, as far as 256 values can show.
     fn spread_evenly<S: BuildHasher>(hasher: &S) {
         let keys: [fn(u64) -> u64; 4] =
             [|i| i, |i| i << 40, |i| i * 4096, |i| (i & 0xFF) << 56 | (i >> 8) << 3];
@@ -249,7 +249,7 @@ mod tests {
                 let digest = Digest::of(&key(i), hasher);
                 parts.iter().zip(&mut seen).for_each(|(part, seen)| seen[part(digest) as usize] += 1);
             }
-            // No tag is 0, and as many more are 1.
+            // No tag is 0, and tag 1 has as many more.
             seen[2][0] = seen[2][1] / 2;
             seen[2][1] -= seen[2][0];
             for (part, seen) in seen.iter().enumerate() {

@@ -1,10 +1,10 @@
-//! Lifetimes that must not be shortened: tests, which run with those of the documentation.
+//! Tests that certain lifetimes cannot be shortened; they run with the documentation's tests.
 //!
-//! Who could take a `&HashMap<&'static str, ()>` for a `&HashMap<&'short str, ()>` would insert a text that goes before the map
-//! does. So whatever takes keys and values in, or leads to what does, is invariant in their types. What only gives them out
-//! need not be: iterators, even where they remove.
+//! Code that could use a `&HashMap<&'static str, ()>` as a `&HashMap<&'short str, ()>` could insert a text that is dropped
+//! before the map. So every type that takes keys and values in, or leads to one that does, is invariant in their types. Types
+//! that only give them out need not be: iterators, even if they remove.
 //!
-//! That something does not compile may have many reasons: beside each is a twin that compiles, with the same type, and the same
+//! Code may fail to compile for many reasons: next to each test is a twin that compiles, with the same type, and the same
 //! function of a type that is covariant.
 
 /// Types in which `T` must not become one of a shorter lifetime; `'s` is that of a borrow.

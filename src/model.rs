@@ -1,4 +1,4 @@
-//! What the models in `loom-tests` and the schedules in `shuttle-tests` need beside the public interface.
+//! What the models in `loom-tests` and the schedules in `shuttle-tests` need in addition to the public interface.
 
 #[cfg(loom)]
 pub use crate::cache::LoadOnce;

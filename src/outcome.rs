@@ -1,20 +1,20 @@
-//! What the maps' operations take and return beside keys and values.
+//! What the maps' operations take and return in addition to keys and values.
 
 use core::error::Error;
 use core::fmt;
 
-/// The message of a panic that `checked_insert` and its kin avoid.
+/// The message of the panic that `checked_insert` and related methods avoid.
 pub(crate) const FULL: &str = "a koel map of fixed capacity is full, or there is no memory for it to grow: \
                                `checked_insert` and its kin hand back what does not fit";
 
-/// What a write has done that hands back what has no room: a panic, if it has.
+/// The result of a write that hands back what has no room; panics if it has handed something back.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn expect_room<T, F>(checked: Result<T, F>) -> T {
     match checked {
         Ok(done) => done,
         Err(full) => {
-            // The user's drops run before the panic, not in its unwinding.
+            // The user's drops run before the panic, not during its unwinding.
             drop(full);
             panic!("{FULL}")
         }
@@ -24,13 +24,13 @@ pub(crate) fn expect_room<T, F>(checked: Result<T, F>) -> T {
 /// The message of `compute`'s panic if there is nothing to remove.
 pub(crate) const NOTHING_TO_REMOVE: &str = "compute: Operation::Remove for a key that is absent";
 
-/// `try_insert` found the key: here is its value, and the one that was not inserted.
+/// The error of `try_insert` if it found the key: the key's value, and the one that was not inserted.
 ///
 /// `C` is `&V` for a [`HashMap`](crate::HashMap), and so borrows the pin: copy or clone what must live longer before you
 /// return it with `?`. It is `V` for an [`InlineMap`](crate::InlineMap) and for caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occupied<C, V> {
-    /// The value that is there.
+    /// The value that is present.
     pub current: C,
     /// The value that was not inserted.
     pub not_inserted: V,
@@ -44,9 +44,9 @@ impl<C: fmt::Debug, V: fmt::Debug> fmt::Display for Occupied<C, V> {
 
 impl<C: fmt::Debug, V: fmt::Debug> Error for Occupied<C, V> {}
 
-/// What the closure of `compute` decides.
+/// The decision of `compute`'s closure.
 ///
-/// If you never abort, nothing says what `T` is; say it yourself:
+/// If you never abort, `T` cannot be inferred; specify it:
 ///
 /// ```
 /// use koel::{HashMap, Operation};
@@ -57,9 +57,9 @@ impl<C: fmt::Debug, V: fmt::Debug> Error for Occupied<C, V> {}
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation<V, T> {
-    /// Insert this value, or put it in the place of the one that is there.
+    /// Insert this value, or replace the present one by it.
     Insert(V),
-    /// Remove the key. A panic if it is not there: return `Abort` then.
+    /// Remove the key. Panics if it is absent: return `Abort` then.
     Remove,
     /// Change nothing, and return this.
     Abort(T),
@@ -88,7 +88,7 @@ pub enum Compute<K, V, T> {
 }
 
 impl<K, V, T> Compute<K, V, T> {
-    /// The value that the key was given, if it was.
+    /// The value that the key was given, if any.
     pub(crate) fn into_new(self) -> Option<V> {
         match self {
             Compute::Inserted(_, value) | Compute::Updated { new: (_, value), .. } => Some(value),

@@ -1,12 +1,12 @@
-//! [`PerThread`]: a value for each thread, which others may look at. What a thread counts.
+//! [`PerThread`]: a value for each thread, which others may look at; used for the counts of threads.
 
 use crate::seats::{self, BLOCKS};
 use crate::sync::{AtomicPtr, AtomicU64, Ordering, SCHEDULED};
 
-/// Adds to a count that only this thread writes: no locked instruction.
+/// Adds to a count that only this thread writes, without a locked instruction.
 #[inline]
 pub(crate) fn add(count: &AtomicU64, n: u64) {
-    // They would be explored in vain.
+    // Counts would be explored in vain.
     if SCHEDULED {
         return;
     }
@@ -17,7 +17,7 @@ pub(crate) fn add(count: &AtomicU64, n: u64) {
 /// A value for each thread that asks for one.
 #[derive(Debug)]
 pub(crate) struct PerThread<T> {
-    /// Null, or so many values: 1, 2, 4, ...
+    /// Each is null, or leads to 1, 2, 4, ... values.
     blocks: [AtomicPtr<T>; BLOCKS],
 }
 
@@ -31,8 +31,8 @@ impl<T: Default> PerThread<T> {
         PerThread { blocks: core::array::from_fn(|_| AtomicPtr::new(core::ptr::null_mut())) }
     }
 
-    /// This thread's value; for a thread that is ending and has no seat, the first one's: both may count there at once, and one
-    /// count be lost.
+    /// This thread's value; for a thread that is ending and has no seat, that of the first seat: both threads may count there
+    /// at once, and one count may be lost.
     #[inline(always)]
     pub(crate) fn get(&self) -> &T {
         let (block, index) = seats::place();
@@ -54,12 +54,13 @@ impl<T: Default> PerThread<T> {
         self.make_block(block, index)
     }
 
-    /// Makes a block, unless it is there, and finds a value in it.
+    /// Makes a block, unless it exists, and finds a value in it.
     fn make_block(&self, number: usize, index: usize) -> &T {
         let block = &self.blocks[number];
         let values: Box<[T]> = (0..1_usize << number).map(|_| T::default()).collect();
         let new = Box::into_raw(values);
-        // Release: pairs with the loads of whoever looks at the values; Acquire: with the exchange of who was faster.
+        // Release: pairs with the loads of threads that look at the values; Acquire: with the exchange of a thread that was
+        // faster.
         let at = match block.compare_exchange(
             core::ptr::null_mut(),
             new.cast(),
@@ -103,7 +104,7 @@ impl<T> Drop for PerThread<T> {
     }
 }
 
-/// What models need beside that: the caches count nothing there.
+/// What models need in addition: the caches count nothing in models.
 #[cfg(loom)]
 pub(crate) mod model {
     use super::{AtomicU64, Ordering, PerThread};
@@ -113,19 +114,19 @@ pub(crate) mod model {
     pub struct Counts(PerThread<AtomicU64>);
 
     impl Counts {
-        /// All are 0.
+        /// Counts that are all 0.
         #[expect(clippy::new_without_default, reason = "the container has none either")]
         pub fn new() -> Self {
             Counts(PerThread::new())
         }
 
-        /// Adds to this thread's.
+        /// Adds to this thread's count.
         pub fn add(&self, n: u64) {
             // Relaxed: a count.
             self.0.get().fetch_add(n, Ordering::Relaxed);
         }
 
-        /// Of all threads.
+        /// The sum of all threads' counts.
         pub fn sum(&self) -> u64 {
             // Relaxed: a count.
             self.0.iter().map(|count| count.load(Ordering::Relaxed)).sum()
@@ -151,7 +152,7 @@ mod tests {
                     together.wait();
                     assert_eq!(values.get().fetch_add(1, Ordering::Relaxed), 0);
                     assert!(core::ptr::eq(values.get(), values.get()));
-                    // Nobody leaves a seat to another before all have one.
+                    // No thread leaves a seat to another before all have one.
                     done.wait();
                 });
             }

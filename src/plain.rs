@@ -1,8 +1,8 @@
-//! What maps and caches of plain data do alike.
+//! What maps and caches of plain data have in common.
 
 use bytemuck::{Pod, bytes_of};
 
-/// Removes an entry if it is still as it was; if another has replaced it, that stays and is returned. `remove_if` removes the
+/// Removes an entry if it is unchanged; if another has replaced it, that one stays and is returned. `remove_if` removes the
 /// entry of a key, if there is one and its condition holds.
 pub(crate) fn remove_or_current<K: Pod, V: Pod>(
     entry: (K, V),
@@ -17,7 +17,7 @@ pub(crate) fn remove_or_current<K: Pod, V: Pod>(
     replaced_by
 }
 
-/// Whether two entries are the same: if their bytes are, whatever `Eq` says.
+/// Whether two entries are the same, which they are if their bytes are equal, whatever `Eq` says.
 pub(crate) fn are_same<K: Pod, V: Pod>(one: &(K, V), other: &(K, V)) -> bool {
     bytes_of(&one.0) == bytes_of(&other.0) && bytes_of(&one.1) == bytes_of(&other.1)
 }

@@ -1,4 +1,4 @@
-//! [`Record`]: what a guard says of itself to whoever reclaims memory. [`Records`]: those of one thread, in its seat.
+//! [`Record`]: what a guard announces to threads that reclaim memory. [`Records`]: those of one thread, in its seat.
 
 use crossbeam_utils::CachePadded;
 
@@ -15,13 +15,14 @@ const SHARED: usize = if SCHEDULED {
     6
 };
 
-/// Which guard lives, if one does. Written by its thread alone, but for `calls`.
+/// Which guard lives, if one does. Written by its thread alone, except `calls`.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct Record {
-    /// Whose guard it is, and when it was entered, of several the first: the collector's stamp. 0: there is none.
+    /// The stamp of the collector: whose guard it is, and when it was entered, or, if there are several, the first. 0: there is
+    /// none.
     pub(crate) stamp: AtomicU64,
-    /// What whoever leaves has to do: [`AWAITED`], [`ENDED`], [`INCOMPLETE`], [`POSTPONED`], [`SHARES`], [`LENT`].
+    /// What a leaving guard has to do: [`AWAITED`], [`ENDED`], [`INCOMPLETE`], [`POSTPONED`], [`SHARES`], [`LENT`].
     pub(crate) calls: AtomicU64,
 }
 
@@ -30,47 +31,48 @@ pub(crate) struct Record {
 #[repr(C)]
 pub(crate) struct SharedRecord {
     pub(crate) record: Record,
-    /// What each of the guards has in its place. It is none of those that are looked at.
+    /// What each of the guards has instead of the record. It is none of the records that advances look at.
     proxy: Record,
-    /// How many they are. The thread's own.
+    /// How many guards there are. The thread's own.
     guards: AtomicU32,
 }
 
-/// Somebody waits for the guard to leave, and whoever leaves collects [C5]: the number of the collector for which that is, and
-/// [`Extent`].
+/// Another thread waits for the guard to leave, and the leaving guard collects [C5]: the number of the collector to collect
+/// for, and the [`Extent`].
 pub(crate) const AWAITED: u64 = NUMBER | FLUSHED | POSSIBLE | SEALS;
 const NUMBER: u64 = u64::MAX << 32;
-/// Who collects has to free [`Extent::All`].
+/// The leaving guard has to free [`Extent::All`].
 const FLUSHED: u64 = 32;
-/// And [`Extent::Possible`].
+/// The leaving guard has to free [`Extent::Possible`].
 const POSSIBLE: u64 = 128;
-/// Bags that were filled under the guard and have to wait for it: a count, up to all of these bits.
+/// The number of bags that were filled under the guard and have to wait for it: a count, up to all of these bits.
 const SEALS: u64 = 63 * SEAL;
 const SEAL: u64 = 1 << 8;
-/// The thread has come to its end, and its seat is given back by the last guard that leaves.
+/// The thread has ended, and its seat is given back by the last guard that leaves.
 pub(crate) const ENDED: u64 = 1;
-/// The light barrier of who leaves is to be completed.
+/// The light barrier of the leaving guard is to be completed.
 pub(crate) const INCOMPLETE: u64 = 2;
-/// The thread could not collect when some guard left that was awaited.
+/// The thread could not collect when an awaited guard left.
 pub(crate) const POSTPONED: u64 = 4;
 /// The guard is one of several that share a record, for which this one stands.
 pub(crate) const SHARES: u64 = 8;
 /// The guard has a record of its collector, for which this one stands.
 pub(crate) const LENT: u64 = 16;
 
-/// How much of what waits whoever follows a call frees.
+/// How much of what waits is freed by a thread that follows a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Extent {
-    /// A share. The rest is left to those who leave guards later.
+    /// A share. The rest is left to threads whose guards leave later.
     Share,
-    /// All that it can. What another guard is in the way of, that one frees a share of: under this one much was sent away.
+    /// All that it can. If another guard is in the way of something, that guard frees a share of it: it was under this guard
+    /// that much was sent away.
     Possible,
     /// All that was flushed, or the guards that are in the way do so, and a share of the rest.
     All,
 }
 
 impl Extent {
-    /// What a call says of it.
+    /// The bits of a call that ask for this extent.
     fn bits(self) -> u64 {
         match self {
             Extent::Share => 0,
@@ -79,7 +81,7 @@ impl Extent {
         }
     }
 
-    /// What is asked for of guards that are in the way of that.
+    /// What is asked of guards that are in the way of this extent.
     pub(crate) fn of_others(self) -> Extent {
         if self == Extent::All { self } else { Extent::Share }
     }
@@ -95,29 +97,29 @@ impl Extent {
     }
 }
 
-/// Relaxed, all: the thread's own stores; `calls`, which others set, too, is ordered by the barriers [C5].
+/// Relaxed, all: the thread's own stores; `calls`, which others set as well, is ordered by the barriers [C5].
 impl Record {
-    /// Whether there is no guard. Asked by the thread itself.
+    /// Whether there is no guard. Called by the thread itself.
     #[inline(always)]
     pub(crate) fn is_idle(&self) -> bool {
         self.stamp.load(Ordering::Relaxed) == 0
     }
 
-    /// From now on whoever leaves has this to do.
+    /// Makes the leaving guard do `what` from now on.
     pub(crate) fn call(&self, what: u64) {
         debug_assert!(what & NUMBER == 0);
         self.calls.fetch_or(what, Ordering::Relaxed);
     }
 
-    /// From now on whoever leaves collects, as the collector of this number asks for, whoever has asked before; all, or as much
-    /// as anybody has asked for.
+    /// Makes the leaving guard collect from now on for the collector of this number, whichever has asked before; it frees
+    /// `extent`, or as much as any call has asked for.
     pub(crate) fn call_for(&self, number: u32, extent: Extent) {
         let called = |calls| Some(calls & !NUMBER | u64::from(number) << 32 | extent.bits());
         let _ = self.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, called);
     }
 
-    /// The same, by whoever fills a bag under the guard itself, which is in the way. If that comes 64 times, the guard is one
-    /// that is held for long: then [`Extent::Possible`].
+    /// The same, by a thread that fills a bag under the guard itself, which is in the way. If that happens 64 times, the guard
+    /// is one that is held for long: then [`Extent::Possible`].
     pub(crate) fn call_itself_for(&self, number: u32) {
         let counted = |calls| Some(if calls & SEALS == SEALS { calls } else { calls + SEAL });
         // Never refused.
@@ -132,7 +134,7 @@ impl Record {
         calls & NUMBER == u64::from(number) << 32 && Extent::asked_for(calls) >= Some(extent)
     }
 
-    /// Nobody has to do this any more. What there was to do.
+    /// Notes that `what` need not be done any more. Returns what there was to do.
     pub(crate) fn uncall(&self, what: u64) -> u64 {
         self.calls.fetch_and(!what, Ordering::Relaxed)
     }
@@ -140,22 +142,22 @@ impl Record {
 
 /// Relaxed, all: the thread's own.
 impl SharedRecord {
-    /// One more guard has it; what that has in its place.
+    /// Adds a guard to the record. Returns what the guard has instead of the record.
     pub(crate) fn join(&self) -> &Record {
-        // Guards that are forgotten count for ever.
+        // Forgotten guards count for ever.
         let guards = self.guards.load(Ordering::Relaxed).checked_add(1).expect("too many pins of one thread");
         self.guards.store(guards, Ordering::Relaxed);
         &self.proxy
     }
 
-    /// One of its guards has gone. Whether it was the last.
+    /// Notes that one of its guards has gone. Returns whether it was the last.
     pub(crate) fn part(&self) -> bool {
         let guards = self.guards.load(Ordering::Relaxed) - 1;
         self.guards.store(guards, Ordering::Relaxed);
         guards == 0
     }
 
-    /// Whether it is the one that this stands for.
+    /// Whether this is the record that `proxy` stands for.
     pub(crate) fn has_proxy(&self, proxy: &Record) -> bool {
         core::ptr::eq(&self.proxy, proxy)
     }
@@ -166,7 +168,7 @@ impl SharedRecord {
 #[repr(C)]
 pub(crate) struct Records {
     own: [Record; OWN],
-    /// Null, or those that guards share.
+    /// Null, or the records that guards share.
     shared: AtomicPtr<Shared>,
 }
 
@@ -181,17 +183,17 @@ impl Records {
         Records { own: Default::default(), shared: AtomicPtr::new(core::ptr::null_mut()) }
     }
 
-    /// The one that is looked at first.
+    /// The record that is looked at first.
     pub(crate) fn first(&self) -> &Record {
         &self.own[0]
     }
 
-    /// Those of one guard each.
+    /// The records of one guard each.
     pub(crate) fn own(&self) -> impl Iterator<Item = &Record> {
         self.own.iter()
     }
 
-    /// Those that guards share.
+    /// The records that guards share.
     pub(crate) fn shared(&self) -> impl Iterator<Item = &SharedRecord> {
         // Acquire: pairs with the store in `add`.
         // SAFETY: null, or leaked there.
@@ -199,20 +201,20 @@ impl Records {
         shared.into_iter().flat_map(|shared| shared.iter())
     }
 
-    /// All of them.
+    /// All records.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Record> {
         self.own().chain(self.shared().map(|shared| &shared.record))
     }
 
-    /// Adds the shared records, which are never freed: all who advance look at them. Their first, if there were none. By the
-    /// thread itself.
+    /// Adds the shared records, which are never freed, because every advance looks at them. Returns the first, if there were
+    /// none before. Called by the thread itself.
     pub(crate) fn add(&self) -> Option<&SharedRecord> {
         // Relaxed: the thread's own store, or that of whoever had the seat before: it came by the lock of all seats.
         if !self.shared.load(Ordering::Relaxed).is_null() {
             return None;
         }
         let shared: &'static Shared = Box::leak(Box::<Shared>::default());
-        // What all of the thread's guards have to do, these have.
+        // Whatever all of the thread's guards have to do, these have to do as well.
         let calls = self.first().calls.load(Ordering::Relaxed) & (ENDED | POSTPONED);
         for shared in shared.iter() {
             shared.record.call(calls);
@@ -237,7 +239,7 @@ mod tests {
         record.call_for(7, Extent::All);
         record.call_for(7, Extent::Share);
         assert!(record.is_called_for(7, Extent::Share) && record.is_called_for(7, Extent::All));
-        // Another's comes over it, and the guard may be ours all the same.
+        // Another collector's call overwrites it, and the guard may be ours all the same.
         record.call_for(8, Extent::Share);
         assert!(!record.is_called_for(7, Extent::Share));
         record.call(ENDED);
@@ -261,7 +263,7 @@ mod tests {
             }
             assert_eq!(record.calls.load(Ordering::Relaxed) & !AWAITED, 0);
             assert!(record.is_called_for(7, Extent::Possible));
-            // The next guard's life.
+            // The life of the next guard.
             record.uncall(AWAITED);
             assert_eq!(asked_for(&record), None);
         }

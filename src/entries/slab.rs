@@ -402,12 +402,12 @@ mod tests {
         pieces.into_iter().for_each(|piece| unsafe { Slab::free(piece) });
     }
 
-    /// Else each release would leave as much memory behind as is used while it lasts.
+    /// Otherwise each release would leave behind as much memory as is used while it lasts.
     #[test]
     fn who_allocates_during_a_release_takes_what_is_free() {
         let slab = slab();
         let mut magazine = Magazine::default();
-        // A whole magazine more: the last chunk's rest, which is not sorted, is used up.
+        // One more whole magazine: the last chunk's rest, which is not sorted, is used up.
         let all = allocate(&slab, &mut magazine, 20_000);
         let rest = core::iter::repeat_with(|| {
             slab.allocate(&mut magazine, Digest::ZERO, Within::Page).expect("memory")
@@ -436,7 +436,7 @@ mod tests {
         assert!(slab.meter.bytes() < before / 10, "{} bytes are left", slab.meter.bytes());
     }
 
-    /// What the segments had is not lost then.
+    /// The pieces that the segments had are not lost then.
     #[test]
     fn who_finds_another_s_release_brings_it_to_its_end_and_does_his() {
         let slab = slab();
@@ -450,7 +450,7 @@ mod tests {
         assert!(!slab.release_some(slab.sorting.lock()));
     }
 
-    /// Also alone, as entries with a listener are.
+    /// This includes pieces returned one by one, as entries with a listener are.
     #[test]
     fn what_is_idle_for_long_goes_little_by_little_while_others_come_and_go() {
         for alone in [false, true] {

@@ -1,7 +1,8 @@
-//! [`Sorting`]: free pieces are told apart by their chunks, some at a time, until it is known which chunks nobody uses [M4].
+//! [`Sorting`]: sorting free pieces by their chunks, a few at a time, until it is known which chunks nobody uses [M4].
 //!
-//! A thread that allocates meanwhile takes pieces from here before it asks for a new chunk: all that were free are here, and
-//! writers that found none would cut as many new ones as they use while it lasts, which would have to be sorted next time.
+//! A writer that allocates meanwhile takes pieces from here before it asks for a new chunk: all that were free are here, and
+//! writers that found none would cut as many new ones as they use while the sorting lasts, and those would have to be sorted
+//! the next time.
 //!
 //! Chunks of which few pieces are in use are *emptied*: their free pieces are withheld, and so are those that writers return
 //! later, until the chunk is unused as well. Entries do not move, but a replaced one leaves its chunk for another. When no
@@ -13,26 +14,26 @@ use super::chunk::{Chunk, Fate};
 use super::magazine::{Chain, Free, Magazine};
 use crate::sync::SCHEDULED;
 
-/// Places that pieces are returned to.
+/// The number of places that pieces are returned to.
 pub(super) const PLACES: usize = 8;
-/// Magazines whose pieces are looked at without a pause for those who wait. Schedules have few, and a pause among them.
+/// Magazines whose pieces are looked at without a pause for waiting threads. Schedules have few, with a pause among them.
 pub(super) const MAGAZINES_A_STEP: usize = if SCHEDULED { 1 } else { 8 };
-/// As many pieces.
+/// The same, in pieces.
 const PIECES_AT_A_TIME: usize = MAGAZINES_A_STEP * Magazine::ROOM;
 /// Classes of chunks by the share of their pieces that is in use.
 const CLASSES: usize = 32;
 
-/// Free pieces, and the chunks that they may be of: nobody cuts more pieces from these.
+/// Free pieces, and the chunks that they may belong to: nobody cuts more pieces from these.
 #[derive(Default)]
 pub(super) struct Sorting {
     /// In the order of their addresses.
     chunks: Vec<Chunk>,
-    /// Magazines that are to be counted of each place that pieces are returned to.
+    /// How many magazines of each place that pieces are returned to are still to be counted.
     to_count: [usize; PLACES],
     counted: Chain,
-    /// All are counted: of a chunk that is unused now no piece is given away any more.
+    /// Whether all are counted: from now on no piece of an unused chunk is given away.
     is_decided: bool,
-    /// Chunks that have turned out to be used, or were freed, from the first one on.
+    /// The number of chunks, from the first on, that have turned out to be used, or were freed.
     seen: usize,
     /// How many chunks are still to be emptied.
     to_empty: usize,
@@ -51,19 +52,19 @@ pub(super) struct Sorting {
 unsafe impl Send for Sorting {}
 
 impl Sorting {
-    /// Of these chunks, and so many magazines of each place.
+    /// A sorting of these chunks, and of so many magazines of each place.
     pub(super) fn new(mut chunks: Vec<Chunk>, to_count: [usize; PLACES]) -> Self {
         chunks.sort_unstable_by_key(|chunk| chunk.base);
         chunks.iter_mut().for_each(Chunk::begin_anew);
         Sorting { chunks, to_count, ..Sorting::default() }
     }
 
-    /// A place of which magazines are to be counted.
+    /// A place that has magazines to be counted.
     pub(super) fn place(&self) -> Option<usize> {
         self.to_count.iter().position(|magazines| *magazines > 0)
     }
 
-    /// Of this place there is one less to be counted, or none any more.
+    /// Notes that this place has one magazine less to be counted, or none any more.
     pub(super) fn note_counted(&mut self, place: usize, has_more: bool) {
         self.to_count[place] = if has_more { self.to_count[place].saturating_sub(1) } else { 0 };
     }
@@ -80,7 +81,7 @@ impl Sorting {
         }
     }
 
-    /// All are counted: chooses the chunks that are to be emptied. False: that has been done before.
+    /// Notes that all are counted, and chooses the chunks that are to be emptied. Returns false if that was done before.
     pub(super) fn decide(&mut self) -> bool {
         if !self.is_decided {
             self.is_decided = true;
@@ -126,7 +127,7 @@ impl Sorting {
         self.looks = self.most_looks;
     }
 
-    /// Takes some pieces out, when all are counted: those of chunks that others use and that stay. `None`: there are no more.
+    /// Takes some pieces out when all are counted: those of chunks that others use and that stay. `None` if there are no more.
     pub(super) fn sort(&mut self) -> Option<Chain> {
         debug_assert!(self.is_decided);
         let mut used = Chain::default();
@@ -143,8 +144,8 @@ impl Sorting {
         Some(used)
     }
 
-    /// Fills a magazine for whoever finds no piece elsewhere. False if none of the next [`PIECES_AT_A_TIME`] may be given away:
-    /// the caller takes a new chunk then, rather than wait longer under a segment's lock.
+    /// Fills a magazine for a caller that finds no piece elsewhere. Returns false if none of the next [`PIECES_AT_A_TIME`] may
+    /// be given away: the caller then takes a new chunk, rather than wait longer under a segment's lock.
     pub(super) fn fill(&mut self, magazine: &mut Magazine) -> bool {
         for _ in 0..PIECES_AT_A_TIME {
             if !magazine.has_room() {
@@ -153,7 +154,7 @@ impl Sorting {
             let Some(piece) = self.counted.pop() else { break };
             let is_decided = self.is_decided;
             match self.chunk_of(piece) {
-                // It goes with its chunk.
+                // It is freed with its chunk.
                 Some(chunk) if is_decided && chunk.is_unused() => continue,
                 Some(chunk) => chunk.free -= 1,
                 None => {}
@@ -169,7 +170,7 @@ impl Sorting {
         !magazine.pieces().is_empty()
     }
 
-    /// Takes out a chunk that nobody uses, when all pieces are sorted: it is to be freed. `None`: there are no more.
+    /// Takes out a chunk that nobody uses when all pieces are sorted: it is to be freed. `None` if there are no more.
     pub(super) fn take_unused(&mut self) -> Option<Chunk> {
         debug_assert!(self.is_decided && self.counted.len() == 0);
         let rest = &self.chunks[self.seen..];
@@ -266,7 +267,7 @@ impl Sorting {
         (self.chunks, taken)
     }
 
-    /// The chunk of a piece; `None` if it is another's.
+    /// The chunk of a piece; `None` if it is in none of these chunks.
     fn chunk_of(&mut self, piece: NonNull<Free>) -> Option<&mut Chunk> {
         let at = self.at(piece)?;
         Some(&mut self.chunks[at])
@@ -308,7 +309,7 @@ mod tests {
             unsafe { self.base.add((chunk * PIECES + at) * PIECE) }.cast()
         }
 
-        /// Not in the order of their addresses.
+        /// These chunks, not in the order of their addresses.
         fn chunks(&self, some: &[usize]) -> Vec<Chunk> {
             let layout = Layout::from_size_align(PIECES * PIECE, 8).unwrap();
             let chunk = |&chunk: &usize| {
@@ -328,7 +329,7 @@ mod tests {
         }
     }
 
-    /// The pieces that are sorted out, and where the unused chunks begin.
+    /// The pieces of used chunks, and where the unused chunks begin.
     fn end(mut sorting: Sorting) -> (HashSet<NonNull<Free>>, HashSet<NonNull<Free>>) {
         let mut used = HashSet::new();
         while let Some(mut some) = sorting.sort() {
@@ -345,7 +346,7 @@ mod tests {
     #[test]
     fn chunks_are_unused_if_all_their_pieces_are_free() {
         let scene = Scene::of(4);
-        // The fourth is not among those that are sorted, and begins where the third ends.
+        // The fourth chunk is not among those that are sorted, and begins where the third ends.
         let mut sorting = Sorting::new(scene.chunks(&[0, 1, 2]), [0; PLACES]);
         count(&mut sorting, (0..PIECES).map(|at| scene.piece(0, at)));
         count(&mut sorting, (1..PIECES).map(|at| scene.piece(1, at)));

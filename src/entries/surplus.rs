@@ -1,14 +1,14 @@
-//! When free pieces are so many that they should go back to the allocator [M4].
+//! When there are so many free pieces that they should go back to the allocator [M4].
 
 use std::time::{Duration, Instant};
 
-/// How long they must have been free: a thread that was stopped with a guard in hand lets them become many, and what it held up
-/// will be used again if that happens all the time.
+/// How long they must have been free: a thread that was stopped while holding a guard makes them become many, and if that
+/// happens all the time, the memory it held up will be used again.
 const IDLE_FOR: Duration = Duration::from_secs(1);
-/// Fewer bytes are not worth it.
+/// Fewer bytes are not worth a release.
 const LEAST_BYTES: usize = 1 << 20;
 
-/// When somebody has looked, what was idle, and what would be worth it next time.
+/// When the last look was, how much was idle then, and how much would be worth a release next time.
 #[derive(Debug)]
 pub(super) struct Surplus {
     looked: Instant,
@@ -21,8 +21,8 @@ impl Surplus {
         Surplus { looked: Instant::now(), idle_bytes: 0, least_bytes: LEAST_BYTES }
     }
 
-    /// Whether to release what is free, of so many bytes in all: if half of these have been idle since the last look, and
-    /// `least_bytes`. `idle` says how many have, and is asked once a second at most.
+    /// Whether to release what is free, of so many bytes in all: if half of these, and at least `least_bytes`, have been idle
+    /// since the last look. `idle` returns how many have been; it is called once a second at most.
     pub(super) fn is_worth_it(&mut self, idle: impl FnOnce() -> usize, bytes: usize) -> bool {
         let now = Instant::now();
         if now.duration_since(self.looked) < IDLE_FOR {
@@ -31,23 +31,24 @@ impl Surplus {
         (self.looked, self.idle_bytes) = (now, idle());
         let is_worth_it = self.idle_bytes >= self.least_bytes && self.idle_bytes >= bytes / 2;
         if !is_worth_it {
-            // If less is idle than when a release was in vain, twice of that is worth another.
+            // If less is idle than when a release was in vain, twice that amount is worth another.
             self.least_bytes = LEAST_BYTES.max(self.least_bytes.min(self.idle_bytes.saturating_mul(2)));
         }
         is_worth_it
     }
 
-    /// It has been begun. In vain, if as much is idle the next time: the chunks are in use, each for a few.
+    /// Notes that a release has begun. It was in vain if as much is idle the next time: the chunks are in use, each for a few
+    /// pieces.
     pub(super) fn note_release(&mut self) {
         self.least_bytes = self.idle_bytes.saturating_mul(2);
     }
 
-    /// What has been free until now does not count: a release has ended.
+    /// Notes that a release has ended: what has been free until now does not count.
     pub(super) fn begin_anew(&mut self) {
         self.looked = Instant::now();
     }
 
-    /// So long ago.
+    /// Moves the last look into the past by the time that pieces must be idle.
     #[cfg(test)]
     pub(super) fn age(&mut self) {
         self.looked -= IDLE_FOR;
@@ -80,7 +81,7 @@ mod tests {
         }
         assert!(ask(bytes * 8 / 5, 2 * bytes));
         assert!(!ask(0, bytes));
-        // There was no memory to begin it.
+        // There was no memory to begin the release.
         for _ in 0..3 {
             surplus.age();
             assert!(surplus.is_worth_it(|| bytes, bytes));

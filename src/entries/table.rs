@@ -13,23 +13,23 @@ use crate::engine::{CapacityError, Directory, Meter, Pointer, Retired, Shape, tr
 use crate::hash::Digest;
 use crate::reclaim::{Collector, FirstPanic, Guard, Retire};
 
-/// What slots hold: pointers to entries, and under each segment's lock at least what is between them and the slab.
+/// What slots hold: pointers to entries. Under each segment's lock there is at least what stands between entries and the slab.
 pub(crate) type Slots<R = Reserve> = Pointer<ErasedEntry, R>;
 
-/// One removed entry may wait for so many slots before barriers stop waiting for their time. Of a map of 60 thousand that two
-/// threads write to these are some eight thousand, a third of a millisecond's: twice as many plain entries as may wait in any
-/// case, and eight times as many others.
+/// One removed entry per so many slots may wait before barriers stop waiting for their time. For a map of 60 thousand entries
+/// that two threads write to, these are some eight thousand, those of a third of a millisecond: twice as many plain entries as
+/// may wait in any case, and eight times as many others.
 const SLOTS_PER_WAITING: usize = 8;
-/// The same in caches of plain entries: an eighth would add a tenth to what an entry takes beyond key and value, and reading
-/// through is no slower without it.
+/// The same in caches of plain entries: an eighth would add a tenth to what an entry takes in addition to key and value, and
+/// read-through is no slower without it.
 const SLOTS_PER_WAITING_IN_CACHES: usize = 64;
-/// Of a table, about: a pointer and a tag. Tables that are kept for growth count as well.
+/// Approximate bytes of a table per slot: a pointer and a tag. Tables that are kept for growth count as well.
 const BYTES_PER_SLOT: usize = size_of::<usize>() + 1;
 
 /// A directory and the entries it points to.
 pub(crate) struct Table<K, V, R: Reserves = Reserve> {
     // Dropped in this order: what is retired is freed before the directory, and all entries before their memory [C3].
-    /// Of pins of either kind [C1], and of what they keep [C2].
+    /// The collector of pins of either kind [C1], and of what they keep alive [C2].
     pub(crate) collector: Collector,
     pub(crate) directory: Directory<Slots<R>>,
     pub(crate) slab: EntrySlab<K, V>,
@@ -43,12 +43,13 @@ unsafe impl<K: Send, V: Send, R: Reserves> Send for Table<K, V, R> {}
 // SAFETY: through a shared table entries are read by many threads, inserted by one and dropped by another.
 unsafe impl<K: Send + Sync, V: Send + Sync, R: Reserves> Sync for Table<K, V, R> {}
 
-/// A panic in user code leaves it whole; not so what keys and values hold, of which neither the directory nor walks know.
+/// A panic in user code leaves the table intact, but not necessarily what keys and values hold, of which neither the directory
+/// nor walks know.
 impl<K: RefUnwindSafe, V: RefUnwindSafe, R: Reserves> RefUnwindSafe for Table<K, V, R> {}
 
 impl<K, V, R: Reserves> Table<K, V, R> {
-    /// An empty table, whose entries have `tail` more bytes each. Those that need no drop are retired many as one, if they
-    /// are `gathered`.
+    /// An empty table, whose entries have `tail` more bytes each. Entries that need no drop are retired in lists, each as one,
+    /// if they are `gathered`.
     pub(crate) fn new(
         shape: Shape,
         requested: usize,
@@ -58,11 +59,11 @@ impl<K, V, R: Reserves> Table<K, V, R> {
         Ok(Self::with_directory(Directory::new(shape, requested)?, requested, tail, gathered))
     }
 
-    /// The same, of these segments.
+    /// The same, with these segments.
     fn with_directory(directory: Directory<Slots<R>>, requested: usize, tail: usize, gathered: bool) -> Self {
         let shape = directory.shape();
         let room = room_for_waiting(directory.meter(), Self::bytes_per_waiting(gathered));
-        // Lists of entries are retired as one: few of them are many.
+        // Lists of entries are retired as one: a few lists are many entries.
         let collector = Collector::new(gathered && Entry::<K, V>::GATHERS, Some(Box::new(room)));
         let slab = EntrySlab::new(&shape, shape.fixed_capacity.unwrap_or(requested), tail);
         let home_lines = slab.untyped().home_lines();
@@ -74,13 +75,14 @@ impl<K, V, R: Reserves> Table<K, V, R> {
         Self::new(shape, requested, 0, true)
     }
 
-    /// An empty table of a map, of these segments, which are empty, with home cells for so many entries if there are to be any.
+    /// An empty table of a map, with these segments, which are empty, and with home cells for so many entries if there are to
+    /// be any.
     pub(crate) fn for_map_with_directory(directory: Directory<Slots<R>>, at_home: usize) -> Self {
         assert!(directory.is_empty(), "entries of nobody knows which type");
         Self::with_directory(directory, at_home, 0, true)
     }
 
-    /// For so many bytes of segments one retired object may wait before barriers stop waiting for their time.
+    /// One retired object per so many bytes of segments may wait before barriers stop waiting for their time.
     fn bytes_per_waiting(gathered: bool) -> usize {
         let gathers = Entry::<K, V>::GATHERS;
         let slots = if R::MARKED && gathers { SLOTS_PER_WAITING_IN_CACHES } else { SLOTS_PER_WAITING };
@@ -102,7 +104,7 @@ impl<K, V, R: Reserves> Table<K, V, R> {
         self.directory.memory_usage() + self.slab.memory_usage(self.directory.len())
     }
 
-    /// Starts the reclamation of what this thread has retired, and of what waits for company under the segments' locks.
+    /// Starts the reclamation of what this thread has retired, and of entries that are gathered under the segments' locks.
     ///
     /// # Panics
     ///
@@ -115,7 +117,7 @@ impl<K, V, R: Reserves> Table<K, V, R> {
         self.collector.flush();
     }
 
-    /// Retires what waits for company under the segments' locks.
+    /// Retires the entries that are gathered under the segments' locks.
     fn retire_old(&self, guard: &impl Guard) {
         self.directory.each_segment(|mut writing| {
             let old = writing.locked.state().keep.reserve().old.take();
@@ -125,15 +127,15 @@ impl<K, V, R: Reserves> Table<K, V, R> {
         });
     }
 
-    /// Frees segments and roots that are not in use any more, as soon as no late reader can be at them [G5]; and memory
+    /// Frees segments and roots that are not in use any more, as soon as no late reader can be reading them [G5]; and memory
     /// for entries that is not in use now [M4].
     pub(crate) fn purge(&self, guard: &impl Guard) {
-        // No memory to tell the reclaimer of them: then they stay in the pool.
+        // If there is no memory to hand them to the reclaimer, they stay in the pool.
         let Ok(old) = try_box(Retired::nothing(self.directory.meter())) else { return };
         let old = Box::leak(old);
         *old = self.directory.drain_pool();
-        // SAFETY: out of the pool, and the directory does not lead to them any more; whoever uses this table's
-        // directory holds a guard of its collector, and `free` is the box's only end.
+        // SAFETY: out of the pool, and the directory does not lead to them any more; whoever uses this table's directory holds
+        // a guard of its collector, and only `free` ends the box.
         unsafe { guard.retire(core::ptr::from_mut(old)) };
         self.collector.flush();
         if EntrySlab::<K, V>::BOXED {
@@ -145,8 +147,8 @@ impl<K, V, R: Reserves> Table<K, V, R> {
         });
         self.slab.untyped().release(reserves);
         let each_lock = || self.directory.each_segment(drop);
-        // SAFETY: nobody has the table to himself, as we use it; so who allocates an entry has the lock of a current segment,
-        // and those that follow that one are locked until they are current.
+        // SAFETY: nobody has the table exclusively, because we use it; so whoever allocates an entry has the lock of a current
+        // segment, and the segments that replace that one are locked until they are current.
         if unsafe { self.slab.untyped().release_homes(each_lock) } {
             self.home_lines.withdraw();
         }
@@ -168,15 +170,16 @@ impl<R: Reserves> Retire for Retired<Slots<R>> {
 }
 
 impl<K, V, R: Reserves> Drop for Table<K, V, R> {
-    /// Drops every entry, even if the drop of another panics; the first panic goes on afterwards. Those that have no boxes go
-    /// with the slab.
+    /// Drops every entry, even if the drop of another panics; the first panic is resumed afterwards. Entries that have no boxes
+    /// are freed with the slab.
     fn drop(&mut self) {
         if Entry::<K, V>::GATHERS {
             // Nothing in them needs to be dropped [C4].
             return;
         }
         drop_each(|drop_one| {
-            // SAFETY: `&mut self`, which is being dropped: each is given once, nobody has a guard, and nobody looks any more.
+            // SAFETY: `&mut self`, which is being dropped: each entry is given once, nobody has a guard, and nobody looks any
+            // more.
             self.directory.give_all(&mut |entry| drop_one(unsafe { OwnedEntry::<K, V>::from_raw(entry) }));
         });
     }
@@ -187,8 +190,8 @@ fn room_for_waiting(meter: Arc<Meter>, bytes_per_waiting: usize) -> impl Fn() ->
     move || meter.bytes() / bytes_per_waiting
 }
 
-/// Drops each entry that `all` calls its argument with, even if the drop of another panics; the first panic goes on
-/// afterwards, unless there is one already.
+/// Drops each entry that `all` calls its argument with, even if the drop of another panics; the first panic is resumed
+/// afterwards, unless the thread is already panicking.
 pub(crate) fn drop_each<K, V>(all: impl FnOnce(&mut dyn FnMut(OwnedEntry<K, V>))) {
     let mut panic = FirstPanic::default();
     all(&mut |entry| panic.call(|| drop(entry)));
@@ -201,7 +204,7 @@ mod tests {
 
     #[test]
     fn an_eighth_of_the_slots_waits_and_a_64th_of_plain_entries_in_a_cache() {
-        /// What lies under the locks of something that evicts.
+        /// What lies under the locks of a table that evicts.
         #[derive(Default)]
         struct Marked(Reserve);
         impl crate::engine::Keep for Marked {

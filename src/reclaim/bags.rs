@@ -1,4 +1,4 @@
-//! What was retired and waits until it may be freed: bags, by age.
+//! Bags: what was retired and waits until it may be freed, by age.
 
 use core::cell::Cell;
 use std::collections::VecDeque;
@@ -14,9 +14,10 @@ use crate::sync::{per_thread, with_mine};
 
 /// What is retired at epoch `n` is freed at `n + AGE`.
 pub(super) const AGE: i32 = 3;
-/// Age in epochs from which on nobody seems to come by a list any more: whoever retires frees what is a quarter as old.
+/// Age in epochs from which on a list seems to be visited by nobody any more: a thread that retires frees what is a quarter as
+/// old.
 const FORSAKEN: i32 = 4 * AGE;
-/// Objects in a bag that is sealed, if each of them stands for many.
+/// How many objects fill a bag, if each of them stands for many.
 pub(super) const FEW: usize = 4;
 
 /// Something that was retired, and how to free it.
@@ -36,43 +37,43 @@ pub(super) type Bag = SmallVec<[Retired; FEW]>;
 #[derive(Debug, Default)]
 pub(super) struct Bags {
     open: Bag,
-    /// With the epoch after everything in it was unlinked; oldest first.
+    /// Each with the epoch that was read after everything in it was unlinked; oldest first.
     sealed: VecDeque<(Epoch, Bag)>,
-    /// How many have been sealed, modulo a power of two.
+    /// How many bags have been sealed, modulo a power of two.
     seals: u16,
-    /// There was no memory to seal the open bag: nothing more comes into it, and it is freed where it is.
+    /// Whether there was no memory to seal the open bag: nothing more is put into it, and it is freed where it is.
     pub(super) is_closed: bool,
-    /// When it was closed, in the place of sealing.
+    /// The epoch at which it was closed instead of sealed.
     closed: Epoch,
-    /// A test's: there is no memory.
+    /// For tests: there is no memory.
     #[cfg(any(loom, shuttle, test))]
     pub(super) lacks_memory: bool,
 }
 
-// With its lock one line of those that are fetched in pairs.
+// With its lock it fits one pair of lines that are fetched together.
 #[cfg(all(target_pointer_width = "64", not(any(loom, shuttle))))]
 const _: () = assert!(size_of::<crate::sync::Mutex<Bags>>() <= 128);
 
-/// What a list has, just after one more bag was sealed.
+/// What a list holds just after one more bag was sealed.
 pub(super) struct Pile {
     pub(super) len: usize,
-    /// When the oldest was sealed.
+    /// When the oldest bag was sealed.
     pub(super) oldest: Epoch,
-    /// When the last but so many as may wait in any case was sealed, or the oldest.
+    /// When the bag was sealed that precedes the last so many, as many as may wait in any case; or else the oldest.
     pub(super) last_of_many: Epoch,
-    /// Modulo a power of two.
+    /// How many bags have been sealed, modulo a power of two.
     pub(super) seals: usize,
 }
 
 impl Bags {
-    /// The sealed ones, if any is left.
+    /// The sealed bags, if any is left.
     pub(super) fn pile(&self) -> Option<Pile> {
         let &(oldest, _) = self.sealed.front()?;
         let (last_of_many, _) = self.sealed[self.sealed.len().saturating_sub(FEW_BAGS)];
         Some(Pile { len: self.sealed.len(), oldest, last_of_many, seals: self.seals.into() })
     }
 
-    /// Whether the open bag has room for one more, of so many in all; it gets some, if there is memory.
+    /// Whether the open bag has room for one more object, of so many in all; it gets room, if there is memory.
     pub(super) fn has_room(&mut self, size: usize) -> bool {
         if self.is_closed {
             return false;
@@ -89,23 +90,23 @@ impl Bags {
         true
     }
 
-    /// Makes room for one more that is sealed. False: there is no memory.
+    /// Makes room for one more sealed bag. Returns false if there is no memory.
     fn make_room(&mut self) -> bool {
         self.sealed.len() < self.sealed.capacity() || self.has_memory() && self.sealed.try_reserve(1).is_ok()
     }
 
-    /// Puts one in, for which there is room. Whether that makes so many.
+    /// Puts an object in, for which there is room. Returns whether the bag now has `size` objects.
     pub(super) fn push(&mut self, retired: Retired, size: usize) -> bool {
         self.open.push(retired);
-        // For a bag that is sealed when there is no memory.
+        // For a bag that is to be sealed when there is no memory.
         let _ = self.make_room();
         self.open.len() >= size
     }
 
-    /// Notes when what is in the open bag was unlinked: not after this epoch. False: there is no memory for another open bag,
-    /// and this one is closed.
+    /// Notes when what is in the open bag was unlinked: not after this epoch. Returns false if there is no memory for another
+    /// open bag; then this one is closed.
     pub(super) fn seal(&mut self, epoch: Epoch, crowd: &Crowd) -> bool {
-        // Nothing has come into it since it was closed.
+        // Nothing has been put into it since it was closed.
         let epoch = if self.is_closed { self.closed } else { epoch };
         self.is_closed = !self.make_room();
         if self.is_closed {
@@ -118,20 +119,20 @@ impl Bags {
         true
     }
 
-    /// Takes up to so many objects out of the oldest bag, if that is old enough at this epoch; all of one that was closed.
+    /// Takes up to `most` objects out of the oldest bag, if that is old enough at this epoch; all objects of a closed one.
     pub(super) fn take_old(&mut self, epoch: Epoch, most: usize, crowd: &Crowd) -> Bag {
         let Some((sealed, oldest)) = self.sealed.front_mut() else { return self.take_closed(epoch) };
         if epoch.since(*sealed) < AGE {
             return Bag::new();
         }
         if oldest.len() > most {
-            // So few that they need no memory.
+            // They are so few that they need no memory.
             return oldest.drain(oldest.len() - most..).collect();
         }
         let old = self.sealed.pop_front();
         crowd.went();
         if self.sealed.is_empty() {
-            // A guard that was held for long may have gone. A new one, as to shrink it might want memory.
+            // A guard that was held for long may have gone. A new queue, because shrinking the old one might need memory.
             if self.sealed.capacity() > 2 * FEW_BAGS {
                 self.sealed = VecDeque::new();
             }
@@ -139,17 +140,17 @@ impl Bags {
         old.map_or_else(Bag::new, |(_, old)| old)
     }
 
-    /// Whether there is something that is old enough at this epoch.
+    /// Whether anything is old enough at this epoch.
     pub(super) fn has_old(&self, epoch: Epoch) -> bool {
         self.oldest().is_some_and(|oldest| epoch.since(oldest) >= AGE)
     }
 
-    /// Whether there is something that was sealed, or closed, at this epoch or before.
+    /// Whether anything was sealed, or closed, at this epoch or before.
     pub(super) fn has_any_of(&self, epoch: Epoch) -> bool {
         self.oldest().is_some_and(|oldest| epoch.since(oldest) >= 0)
     }
 
-    /// When what is taken next was sealed, or closed.
+    /// When the bag that is taken next was sealed, or closed.
     fn oldest(&self) -> Option<Epoch> {
         let sealed = self.sealed.front().map(|&(sealed, _)| sealed);
         sealed.or_else(|| self.is_closed.then_some(self.closed))
@@ -164,12 +165,12 @@ impl Bags {
         core::mem::take(&mut self.open)
     }
 
-    /// Whether nobody seems to come by any more.
+    /// Whether this list seems to be visited by nobody any more.
     pub(super) fn is_forsaken(&self, epoch: Epoch) -> bool {
         self.sealed.front().is_some_and(|&(sealed, _)| epoch.since(sealed) >= FORSAKEN)
     }
 
-    /// Whether something is in the open bag, and none is sealed: as where nobody comes by any more.
+    /// Whether something is in the open bag, and no bag is sealed: as in a list that nobody visits any more.
     pub(super) fn is_left_open(&self) -> bool {
         self.has_open() && self.sealed.is_empty()
     }
@@ -200,8 +201,8 @@ impl Bags {
     }
 }
 
-/// Bags that one thread may be freeing at a time, each in a destructor of the one before: what is retired there
-/// waits, or destructors would pile up on its stack.
+/// Bags that one thread may be freeing at a time, each in a destructor of the one before: beyond that, what is retired there
+/// waits, or destructors would pile up on the thread's stack.
 const DEEPEST: u32 = 8;
 
 per_thread! {
@@ -218,7 +219,7 @@ pub(super) fn is_deep() -> bool {
     with_mine(&DEPTH, Cell::get) >= DEEPEST
 }
 
-/// Frees what is in a bag. All of it is asked for first, as each object may have to be waited for.
+/// Frees what is in a bag. All of it is prefetched first, because there may be a wait for each object.
 pub(super) fn free_bag(bag: Bag) {
     bag.iter().for_each(|retired| prefetch(retired.this));
     free_all(bag);
@@ -235,11 +236,11 @@ pub(super) fn free_all(old: impl IntoIterator<Item = Retired>) {
     with_mine(&DEPTH, |depth| depth.set(depth.get() + 1));
     let _freed = Freed;
     for Retired { this, free } in old {
-        // A panic in a user's `Drop` ends here: it would otherwise surface in whichever operation of whichever thread
-        // collects, and take the rest of the bag with it [C3].
-        // SAFETY: `retire`'s contract: no guard is left that could lead to it.
+        // A panic in a user's `Drop` ends here: it would otherwise surface in an arbitrary operation of the thread that happens
+        // to collect, and the rest of the bag would be lost [C3]. SAFETY: `retire`'s contract: no guard is left that could lead
+        // to it.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| unsafe { free(this) })) {
-            // What a model finds must not end here.
+            // A failure that a model finds must not end here.
             if cfg!(loom) {
                 resume_unwind(payload);
             }

@@ -1,4 +1,4 @@
-//! What was retired: it is gathered in bags, and these are freed when no guard is left that may lead to it [C2], [C5].
+//! Collecting: what was retired is gathered in bags, and these are freed when no guard is left that may lead to it [C2], [C5].
 
 use super::bags::{AGE, Bag, Bags, Pile, Retired, free_all, free_bag, is_deep, is_freeing};
 use super::epochs::{BAGS, Collector, Older};
@@ -10,28 +10,29 @@ use crate::sync::Mutex;
 use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::{reentry, seats};
 
-/// Objects that are freed when one is retired: no thread is kept from its own business for long.
+/// Objects that are freed when one is retired: no thread is kept from its own work for long.
 const FREED_AT_ONCE: usize = 2;
-/// Bags that are freed when one is sealed and too many wait: some times as many as come, and a bounded time.
+/// Bags that are freed when one is sealed and too many wait: several times as many as are added, and in bounded time.
 const FREED_WHEN_MANY: usize = 8;
-// So of lists that are looked at in turn, one at each seal, as much is freed as comes.
+// So if lists are looked at in turn, one at each seal, as much is freed from them as is added.
 const _: () = assert!(FREED_WHEN_MANY >= BAGS);
 /// Bags that are freed when one is sealed under a map's lock, where nothing is freed otherwise.
 const FREED_WITH_CARE: usize = 4;
 
-/// At each so many seals of a list one of all, in turn, is looked at: whether it is forsaken. At each, where too many wait.
+/// After every so many seals of a list, one of all lists, in turn, is checked for being forsaken; after each seal if too many
+/// bags wait.
 const LOOKS_AROUND: usize = 8;
 
 impl Collector {
-    /// Frees `retired` when no guard older than now lives [C2]; by whose guard has this record, if that is looked at, and to
-    /// itself.
+    /// Frees `retired` when no guard older than now lives [C2]. `record` is that of the caller's guard, if it is one that
+    /// advances look at and the guard has it to itself.
     ///
     /// # Safety
     ///
     /// As [`Guard::retire`](super::Guard::retire).
     pub(super) unsafe fn retire(&self, retired: Retired, link: Link, record: Option<&Record>) {
         let bags = &self.bags[seats::number() % BAGS];
-        // In a closure under some map's lock what is freed is freed all at once, seldom.
+        // In a closure under some map's lock, objects are freed only seldom, and many at once.
         let is_careful = is_deep() || reentry::holds_a_lock();
         let (old, sealed) = {
             let mut bags = bags.lock();
@@ -57,8 +58,8 @@ impl Collector {
         }
     }
 
-    /// Frees what it can, whether it is time or not, and puts `retired` into whichever list has room then; if none has, it
-    /// waits with others of its kind, linked through itself.
+    /// Frees what it can, whether it is time or not, and puts `retired` into whichever list then has room; if none has,
+    /// `retired` waits with others of its kind, linked through itself.
     ///
     /// # Safety
     ///
@@ -66,7 +67,7 @@ impl Collector {
     #[cold]
     #[inline(never)]
     unsafe fn retire_without_memory(&self, retired: Retired, link: Link, is_careful: bool) {
-        // Not further: whoever retires has a guard. The next time that is another one.
+        // No further: the thread that retires has a guard. The next time it will be another guard.
         let _ = self.advance();
         let most = match is_careful {
             _ if is_deep() => 0,
@@ -82,14 +83,14 @@ impl Collector {
             if bags.has_room(self.size) || self.seal(&mut bags) {
                 bags.push(retired, self.size);
                 if !bags.has_room(self.size) {
-                    // As soon as can be: its age counts from then on.
+                    // As soon as possible: its age counts from then on.
                     self.seal(&mut bags);
                 }
                 return;
             }
         }
-        // There has been no memory for some time, and some guard has been there for longer. To wait for the guards that may
-        // lead to it might be to wait for this thread itself. What has no word for a link is never freed.
+        // There has been no memory for some time, and some guard has lived for longer. To wait for the guards that may lead to
+        // the object might mean waiting for this thread itself. An object that has no word for a link is never freed.
         let mut stranded = self.stranded.lock();
         // Relaxed: as in `seal`.
         // SAFETY: the caller's.
@@ -98,7 +99,7 @@ impl Collector {
         }
     }
 
-    /// Frees what has come when there was neither memory nor room, as far as it is old enough.
+    /// Frees what was retired when there was neither memory nor room, as far as it is old enough.
     pub(super) fn free_stranded(&self) {
         if !self.has_stranded.load(Relaxed) {
             return;
@@ -119,7 +120,8 @@ impl Collector {
         }
     }
 
-    /// By whoever has just sealed a bag, under the guard of this record: advances if it is time, and frees some bags.
+    /// Called by a thread that has just sealed a bag, under the guard of this record: advances if it is time, and frees some
+    /// bags.
     fn collect(
         &self,
         bags: &Mutex<Bags>,
@@ -128,8 +130,8 @@ impl Collector {
         is_careful: bool,
     ) {
         let is_crowded = self.crowd.is_too_much(len, self.size);
-        // Whoever finds that the oldest is free to go needs no barrier for that. But where something is left to others, that is
-        // free to go and says nothing of what came later.
+        // If the oldest bag may be freed already, that needs no barrier. But if something is left to others, that may be freed
+        // already, and says nothing about what came later.
         let oldest = if self.owed() == Stamp::NONE.bits() { oldest } else { last_of_many };
         let is_stuck = is_crowded && self.stamp(Relaxed).epoch().since(oldest) < AGE;
         if is_stuck || self.pace.is_due() {
@@ -145,7 +147,7 @@ impl Collector {
         if is_careful || is_crowded {
             self.free_old(bags, most);
         }
-        // Of those that crowd it some may be forsaken, or all: then this frees as much as comes, and more.
+        // Some of the bags that crowd it may be forsaken, or all: then this frees at least as much as is added.
         let looks_at_each = is_crowded || !is_careful && self.crowd.is_left_full(self.size);
         if looks_at_each || seals % LOOKS_AROUND == 0 {
             let turn = if looks_at_each { seals } else { seals / LOOKS_AROUND };
@@ -153,36 +155,36 @@ impl Collector {
         }
     }
 
-    /// Lets a guard that is in the way go on with it: maybe nobody retires any more once it has left. By whoever has just
-    /// sealed a bag under the guard of this record.
+    /// Lets a guard that is in the way go on with the work: perhaps nobody retires any more once it has left. Called by a
+    /// thread that has just sealed a bag under the guard of this record.
     fn leave_to(&self, older: &Older<'_>, record: Option<&Record>, is_careful: bool) {
         if let Some(own) = record.filter(|own| older.is_of(own)) {
-            // Nobody else leaves it, who might not see this.
+            // No other thread, which might not see this, ends that guard.
             own.call_itself_for(self.number());
         } else if older.is_awaited() || self.await_leaving(older, Extent::Share) {
-            // It will.
+            // That guard will go on.
         } else if is_careful {
-            // What waits may be too much to free under some map's lock.
+            // Too much may be waiting to be freed under some map's lock.
             self.postpone(Extent::Share);
         } else {
             self.follow_now_or_later(Extent::Share);
         }
     }
 
-    /// Takes up to so many objects out of the oldest bag, if that is old enough.
+    /// Takes up to `most` objects out of the oldest bag, if that is old enough.
     fn take_old(&self, bags: &mut Bags, most: usize) -> Bag {
         // Acquire: pairs with the exchange in `advance`: no guard is left, and its reads came before.
         bags.take_old(self.stamp(Acquire).epoch(), most, &self.crowd)
     }
 
-    /// Notes when what is in the open bag was unlinked: not later than now. False: there is no memory for that.
+    /// Notes when what is in the open bag was unlinked: not later than now. Returns false if there is no memory for that.
     fn seal(&self, bags: &mut Bags) -> bool {
-        // Relaxed: who retired has passed a light barrier, when its guard was entered. What the advance over the next
-        // epoch does not see of that guard, its heavy barrier has shown to us.
+        // Relaxed: the thread that retired has passed a light barrier, when its guard was entered. If the advance over the next
+        // epoch does not see that guard, its heavy barrier has shown us what came before.
         bags.seal(self.stamp(Relaxed).epoch(), &self.crowd)
     }
 
-    /// Frees up to so many bags that are old enough.
+    /// Frees up to `most` bags that are old enough.
     fn free_old(&self, bags: &Mutex<Bags>, most: usize) {
         for _ in 0..most {
             let old = self.take_old(&mut bags.lock(), usize::MAX);
@@ -194,15 +196,16 @@ impl Collector {
         }
     }
 
-    /// Frees some bags of a list whose threads seem to have gone, or to write no more; and seals one that they have left open.
+    /// Frees some bags of a list whose threads seem to have ended, or to write no more; and seals a bag that they have left
+    /// open.
     fn free_forsaken(&self, bags: &Mutex<Bags>, most: usize) {
         let is_forsaken = {
             let mut bags = bags.lock();
             if bags.is_left_open() {
-                // It is looked at again.
+                // The list will be looked at again.
                 self.seal(&mut bags);
             }
-            // Relaxed: when it is freed, its age is looked at again.
+            // Relaxed: when a bag is freed, its age is checked again.
             bags.is_forsaken(self.stamp(Relaxed).epoch())
         };
         if is_forsaken {
@@ -210,14 +213,15 @@ impl Collector {
         }
     }
 
-    /// Frees what was retired until now, or lets the last one do it who could still look at it [C5]: false.
+    /// Frees what was retired until now, or returns false and leaves that to the last thread that could still look at it [C5].
     pub(crate) fn flush(&self) -> bool {
         self.seal_all();
-        // Relaxed: who is called sees it, if its own barrier comes after the one behind the call. If it sees the call by chance
-        // before that, and not this, we find its guard gone, or the call answered, and go on ourselves.
+        // Relaxed: a thread that is called sees it, if its own barrier comes after the one that follows the call. If it happens
+        // to see the call before that, and not this store, we find its guard gone, or the call answered, and go on ourselves.
         self.stamp(Relaxed).raise(&self.flushed);
         if is_deep() {
-            // Whoever frees further out goes on with it. A thread without records cannot be told; then the next flush does.
+            // The call that frees further out goes on with it. A thread without records cannot be told; then the next flush
+            // does it.
             self.postpone(Extent::All);
         }
         self.follow_now_or_later(Extent::All);
@@ -233,8 +237,8 @@ impl Collector {
         }
     }
 
-    /// Advances as far as that takes, and frees, as a call asks for; again, if what was freed has asked for it deep in
-    /// destructors. What the kernel has refused, and nobody will go on with.
+    /// Advances as far as needed and frees, as a call asks for; does so again if what was freed has asked for it deep in
+    /// destructors. Returns what the kernel has refused, and nobody will go on with.
     pub(super) fn follow(&self, mut extent: Extent) -> Option<Extent> {
         if is_deep() {
             return None;
@@ -247,7 +251,7 @@ impl Collector {
         }
     }
 
-    /// The same, or, if the kernel refuses, when the next guard leaves on this thread.
+    /// The same; if the kernel refuses, it is done when the next guard leaves on this thread.
     fn follow_now_or_later(&self, extent: Extent) {
         if let Some(refused) = self.follow(extent) {
             self.postpone(refused);
@@ -280,14 +284,14 @@ impl Collector {
         !refused
     }
 
-    /// Leaves what is sealed to those who leave guards.
+    /// Leaves what is sealed to threads whose guards leave.
     pub(super) fn leave_to_others(&self) {
-        // Relaxed: how old a bag is, whoever frees it looks at again.
+        // Relaxed: the age of a bag is checked again when it is freed.
         self.stamp(Relaxed).raise(&self.told.owed);
     }
 
-    /// Frees what was sealed before the last flush began, as far as it is old enough. Who is called in vain, or late, frees no
-    /// more than that.
+    /// Frees what was sealed before the last flush began, as far as it is old enough. A thread that is called in vain, or late,
+    /// frees no more than that.
     fn free_flushed(&self) {
         let flushed = Stamp::from_bits(self.flushed.load(Relaxed));
         if flushed == Stamp::NONE {
@@ -309,24 +313,24 @@ impl Collector {
         }
     }
 
-    /// Frees what is old enough already, of what found room.
+    /// Frees what is old enough already, of the objects that found room in bags.
     pub(super) fn free(&self) {
         for bags in &self.bags {
-            // Not what others seal meanwhile.
+            // Not bags that others seal meanwhile.
             let sealed = bags.lock().sealed();
-            // And one that was closed.
+            // One more, for a bag that was closed.
             self.free_old(bags, sealed + 1);
         }
     }
 
-    /// Frees a bag of what is left to those who leave guards, and leaves the rest to the next one. Not under some map's lock;
-    /// nor by guards of destructors: whoever frees has enough to free.
+    /// Frees a bag of what is left to threads whose guards leave, and leaves the rest to the next one. Not under some map's
+    /// lock; nor by guards of destructors: a thread that is freeing has enough to free.
     pub(super) fn pay(&self) {
         if self.owed() == Stamp::NONE.bits() || is_freeing() || reentry::holds_a_lock() {
             return;
         }
-        // Relaxed: whoever has sealed what is left in some list has had its lock before us; see [C5]. Before the look at the
-        // lists: who leaves more from now on is not overlooked.
+        // Relaxed: whoever has sealed what is left in some list has held its lock before us; see [C5]. This comes before the
+        // look at the lists: what is left from now on is not overlooked.
         let owed = Stamp::from_bits(self.told.owed.swap(Stamp::NONE.bits(), Relaxed));
         if owed == Stamp::NONE {
             return;
@@ -339,7 +343,7 @@ impl Collector {
             if old.is_empty() {
                 old = self.take_old(&mut bags, usize::MAX);
             }
-            // Also if this thread has not seen yet that they are as old.
+            // Even if this thread has not yet seen an epoch at which they are old enough.
             if bags.has_old(owed.epoch()) {
                 drop(bags);
                 owed.raise(&self.told.owed);
@@ -350,14 +354,14 @@ impl Collector {
         free_bag(old);
     }
 
-    /// From now on there is no memory.
+    /// Makes memory unavailable from now on.
     #[cfg(any(loom, shuttle, test))]
     pub(super) fn lack_memory(&self) {
         self.bags.iter().for_each(|bags| bags.lock().lacks_memory = true);
     }
 
-    /// How many objects were retired and are not freed yet, but for those that wait without memory. Locks one list after the
-    /// other, and looks at each of its bags.
+    /// How many objects were retired and are not freed yet, without those that were stranded for want of memory. Locks one list
+    /// after the other, and looks at each of its bags.
     #[cfg_attr(loom, allow(dead_code, reason = "the tables have the stand-in's"))]
     pub(crate) fn waiting(&self) -> usize {
         self.bags.iter().map(|bags| bags.lock().len()).sum()

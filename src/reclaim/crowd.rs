@@ -1,8 +1,8 @@
 //! How much may wait for a barrier that is not due yet.
 //!
-//! By its pace a collector passes barriers in a bounded part of the time, however fast things are retired; meanwhile they
-//! wait. For that to be bounded, too, whoever seals a bag does not wait for the pace where so many bags wait that they are a
-//! considerable part of what the collector's map holds: where much is held, much may wait.
+//! The pace of a collector limits the part of the time that it spends on barriers, however fast objects are retired; meanwhile
+//! these wait. In order that their number is bounded as well, a thread that seals a bag does not wait for the pace if so many
+//! bags wait that they are a considerable part of what the collector's map holds: the more a map holds, the more may wait.
 
 use core::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -13,10 +13,10 @@ use crate::sync::{AtomicUsize, SCHEDULED};
 /// Sealed bags of one list that may wait in any case.
 pub(super) const FEW_BAGS: usize = 16;
 
-/// Says how many objects may wait, in all lists together. As safe to unwind through as the counts it reads.
+/// Returns how many objects may wait, in all lists together. As safe to unwind through as the counts it reads.
 pub(crate) type Room = Box<dyn Fn() -> usize + Send + Sync + UnwindSafe + RefUnwindSafe>;
 
-/// What waits, and what may.
+/// How much waits, and how much may wait.
 pub(super) struct Crowd {
     /// Sealed bags of all lists. Relaxed, always: advice.
     sealed: AtomicUsize,
@@ -24,19 +24,19 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    /// Nothing waits; without a room for more, [`FEW_BAGS`] of a list may.
+    /// A crowd with nothing waiting; without a `room` for more, [`FEW_BAGS`] of a list may wait.
     pub(super) fn new(room: Option<Room>) -> Self {
         Crowd { sealed: AtomicUsize::new(0), room }
     }
 
-    /// A bag was sealed. Not in models: they have no pace that this could overrule.
+    /// Notes that a bag was sealed. Not in models: they have no pace that this could overrule.
     pub(super) fn came(&self) {
         if !SCHEDULED {
             self.sealed.fetch_add(1, Relaxed);
         }
     }
 
-    /// One was taken out to be freed.
+    /// Notes that a bag was taken out to be freed.
     pub(super) fn went(&self) {
         if !SCHEDULED {
             self.sealed.fetch_sub(1, Relaxed);
@@ -48,13 +48,13 @@ impl Crowd {
         bags >= FEW_BAGS && self.room().is_none_or(|room| self.waiting(size) >= room)
     }
 
-    /// Whether as many objects wait, in all lists together, as there is room for, or more, however few in one's own list:
-    /// others have left them.
+    /// Whether at least as many objects wait, in all lists together, as there is room for, however few are in the caller's own
+    /// list: others have left them.
     pub(super) fn is_left_full(&self, size: usize) -> bool {
         self.sealed.load(Relaxed) >= FEW_BAGS && self.room().is_some_and(|room| self.waiting(size) >= room)
     }
 
-    /// How much there is room for, if somebody has said so.
+    /// How much there is room for, if that was specified.
     fn room(&self) -> Option<usize> {
         self.room.as_ref().map(|room| room())
     }

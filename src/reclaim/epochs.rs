@@ -1,7 +1,7 @@
 //! Reclamation by epochs (Fraser, Practical lock-freedom, 2004, section 5.2.3), with an asymmetric barrier.
 //!
 //! What was unlinked at epoch `n` is freed at epoch `n + 3`. The epoch advances when every guard that lives was entered in it,
-//! so that guards, too, are of this epoch or the one before. To enter and to leave costs a thread a few plain stores to a
+//! so that guards are of the current epoch or the one before. To enter and to leave costs a thread a few plain stores to a
 //! [`Record`] of its own: no locked instruction and, where the kernel helps, no fence. `docs/design.md` argues [C1]..[C5].
 
 use crossbeam_utils::CachePadded;
@@ -19,9 +19,9 @@ use crate::sync::Ordering::{self, Acquire, Relaxed, Release};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, SCHEDULED, global, step};
 use crate::{reentry, seats};
 
-/// Lists of bags; as many threads retire without meeting.
+/// Lists of bags; so many threads can retire without meeting.
 pub(super) const BAGS: usize = if SCHEDULED { 2 } else { 8 };
-/// Objects in a bag that is sealed; [`FEW`], if each of them stands for many.
+/// How many objects fill a bag; [`FEW`], if each of them stands for many.
 pub(super) const MANY: usize = 32;
 
 /// What retired memory belongs to: one for each map.
@@ -33,27 +33,28 @@ pub(crate) struct Collector {
     /// Records of guards that are not bound to a thread, or whose thread has none left for them.
     pub(super) owned: OwnedRecords,
     pub(super) bags: [CachePadded<Mutex<Bags>>; BAGS],
-    /// Objects in a bag that is sealed.
+    /// How many objects fill a bag.
     pub(super) size: usize,
-    /// What has come when there was neither memory nor room.
+    /// What was retired when there was neither memory nor room.
     pub(super) stranded: Mutex<Stranded>,
-    /// Whether that is any. Stored under its lock. Relaxed, always: who flushes sees what was retired before, and others will.
+    /// Whether anything is stranded. Stored under its lock. Relaxed, always: a thread that flushes sees what was retired
+    /// before, and others will see it in time.
     pub(super) has_stranded: AtomicBool,
-    /// Whether a thread has ever postponed a call of this one: only then do owned guards ask for it [C5]. Relaxed, always: who
-    /// asks is who has postponed.
+    /// Whether a thread has ever postponed a call of this collector: only then do owned guards ask for it [C5]. Relaxed,
+    /// always: the thread that asks is the one that has postponed.
     has_postponed: AtomicBool,
     pub(super) crowd: CachePadded<Crowd>,
-    /// 0; or a stamp: what was sealed until then was flushed [C5].
+    /// 0; or a stamp: what was sealed until then has been flushed [C5].
     pub(super) flushed: AtomicU64,
 }
 
-/// What every guard looks at.
+/// What every guard reads.
 #[derive(Debug)]
 pub(super) struct Told {
-    /// Which collector it is, and its epoch: a [`Stamp`].
+    /// The collector's number and its epoch: a [`Stamp`].
     stamp: AtomicU64,
-    /// 0; or the stamp at which more was old enough to be freed than whoever was called for it had to free: those who leave
-    /// guards free some of it each, until all is [C5].
+    /// 0; or the stamp at which more was old enough to be freed than the thread that was called for it had to free: threads
+    /// whose guards leave free some of it each, until all is freed [C5].
     pub(super) owed: AtomicU64,
 }
 
@@ -70,20 +71,20 @@ pub(super) struct Older<'c> {
 }
 
 impl Older<'_> {
-    /// Whether it has this record.
+    /// Whether the guard has this record.
     pub(super) fn is_of(&self, record: &Record) -> bool {
         core::ptr::eq(self.record, record)
     }
 
-    /// Whether somebody waits for it to leave.
+    /// Whether a thread waits for it to leave.
     pub(super) fn is_awaited(&self) -> bool {
         self.record.calls.load(Relaxed) & AWAITED != 0
     }
 }
 
 impl Collector {
-    /// A collector that frees after some hundreds of retirements of one thread, or `soon` after some dozens; later, if there is
-    /// `room` for more that wait.
+    /// A collector that frees after some hundreds of retirements of one thread, or, if `soon`, after some dozens; later, if
+    /// there is `room` for more that wait.
     pub(crate) fn new(soon: bool, room: Option<Room>) -> Self {
         Self::at(Pace::new(REST, LONGEST), soon, room)
     }
@@ -112,35 +113,35 @@ impl Collector {
         Stamp::from_bits(self.told.stamp.load(ordering))
     }
 
-    /// What is left to those who leave guards; 0: nothing.
+    /// What is left to threads whose guards leave; 0 if nothing.
     #[inline(always)]
     pub(super) fn owed(&self) -> u64 {
-        // Relaxed: who sees it too late has others behind him.
+        // Relaxed: if a thread sees it too late, others follow that will see it.
         self.told.owed.load(Relaxed)
     }
 
-    /// What tells it from others.
+    /// The number that distinguishes it from others.
     pub(super) fn number(&self) -> u32 {
         // Relaxed: it never changes.
         self.stamp(Relaxed).number()
     }
 
-    /// Whoever advances the epoch sees this record, or we see what was unlinked before; where the light barrier is to be
-    /// completed, when it has been.
+    /// Announces a guard: whoever advances the epoch sees this record, or we see what was unlinked before. If the light barrier
+    /// is to be completed, this holds once it has been.
     #[inline(always)]
     pub(super) fn announce(&self, record: &Record) {
         // Acquire: pairs with the exchange in `advance`: what its barrier saw unlinked, we do not find. The light barrier below
-        // is no substitute: one heavy barrier reaches us sooner than whoever unlinks.
+        // is no substitute: one heavy barrier may reach us sooner than the thread that unlinks.
         let stamp = self.told.stamp.load(Acquire);
         step();
-        // Release: pairs with the load in `older_guard`: who sees it has seen the guards before leave, of whichever collector,
-        // and what they read.
+        // Release: pairs with the load in `older_guard`: a thread that sees it has seen earlier guards of the record leave, of
+        // whichever collector, and what they read.
         record.stamp.store(stamp, Release);
         // Pairs with the heavy one in `advance`.
         Barrier::light();
     }
 
-    /// The guard of a record has gone.
+    /// Notes that the guard of a record has gone.
     #[inline(always)]
     pub(super) fn leave(&self, record: &Record) {
         // Release: pairs with the load in `older_guard`: what we have read is freed after we have read it.
@@ -153,7 +154,7 @@ impl Collector {
         }
     }
 
-    /// The guard of a record has gone, and that is not all.
+    /// Notes that the guard of a record has gone when there is more to do than that.
     #[cold]
     fn leave_on_call(&self, record: &Record) {
         if record.calls.load(Relaxed) & SHARES != 0 {
@@ -163,9 +164,9 @@ impl Collector {
             return self.leave_lent(record);
         }
         self.barrier.complete_light();
-        // Not in a closure under the lock of some map: who only reads there does not expect that others' destructors run.
+        // Not in a closure under the lock of some map: code that only reads there does not expect others' destructors to run.
         if is_deep() || reentry::holds_a_lock() {
-            // As much as it is when it is taken back.
+            // As much as the call asks for when it is taken back.
             let extent = Extent::asked_for(record.uncall(AWAITED));
             if let Some(extent) = extent.filter(|extent| !self.postpone(*extent)) {
                 record.call_for(self.number(), extent);
@@ -177,7 +178,7 @@ impl Collector {
         }
         let calls = record.uncall(AWAITED);
         if calls & ENDED != 0 {
-            // First: what is freed may enter guards.
+            // This comes first: what is freed may enter guards.
             seats::left_late(record);
         }
         let postponed = if calls & POSTPONED != 0 { postponed::to_follow(self.number()) } else { None };
@@ -191,14 +192,14 @@ impl Collector {
         }
     }
 
-    /// A call that this thread has postponed is to be followed by whoever is the last to leave the record.
+    /// Has a call that this thread has postponed be followed by the last guard to leave the record.
     #[cold]
     #[inline(never)]
     fn follow_in(&self, owned: &OwnedRecord) {
-        // What tells of it is in the thread's own records.
+        // That there is one is noted in the thread's own records.
         let postponed = if postponed::is_any() { postponed::to_follow(self.number()) } else { None };
         if let Some(extent) = postponed {
-            // Of those that share a record another may be the last.
+            // Of the guards that share a record, another may be the last.
             let extent = if owned.of_one().is_some() { extent } else { extent.of_others() };
             owned.record.call_for(self.number(), extent);
         }
@@ -210,7 +211,7 @@ impl Collector {
         postponed::postpone(self.number(), extent)
     }
 
-    /// A guard has gone that shared a record, of which this is the proxy.
+    /// Notes that a guard has gone that shared a record, of which this is the proxy.
     #[inline(never)]
     fn leave_shared(&self, proxy: &Record) {
         let shared = seats::shared_record(proxy);
@@ -221,13 +222,13 @@ impl Collector {
         }
     }
 
-    /// A guard of this thread has gone that had a record of the collector, of which this is the proxy.
+    /// Notes that a guard of this thread has gone that had a record of the collector, of which this is the proxy.
     #[inline(never)]
     fn leave_lent(&self, proxy: &Record) {
         self.leave_owned(self.owned.of_proxy(proxy));
     }
 
-    /// A guard has gone that had a record of the collector.
+    /// Notes that a guard has gone that had a record of the collector.
     #[inline]
     pub(super) fn leave_owned(&self, owned: &OwnedRecord) {
         if self.has_postponed.load(Relaxed) {
@@ -241,13 +242,13 @@ impl Collector {
         }
     }
 
-    /// Advances the epoch, unless a guard of an older one lives: that one then.
+    /// Advances the epoch, unless a guard of an older epoch lives: then the error is that guard.
     pub(super) fn advance(&self) -> Result<(), Option<Older<'_>>> {
-        // Relaxed: the heavy barrier makes it an Acquire of the exchange below, by whoever advanced to here.
+        // Relaxed: the heavy barrier makes it an Acquire of the exchange below, by the thread that advanced to this epoch.
         let now = self.stamp(Relaxed);
-        // Whom we see without a barrier we need none for.
+        // No barrier is needed for a guard that we see without one.
         self.older_guard(now)?;
-        // With a look at all guards, which takes longer than the barrier where there have been many threads.
+        // Measured with the look at all guards, which takes longer than the barrier if there have been many threads.
         self.pace.pass(|| {
             // Pairs with the light one in `announce`.
             if !self.barrier.heavy() {
@@ -256,7 +257,8 @@ impl Collector {
             step();
             self.older_guard(now)
         })?;
-        // Release: pairs with the loads of whoever frees, and enters, in the next epoch. Somebody else may have been faster.
+        // Release: pairs with the loads of threads that free, and enter, in the next epoch. Another thread may have been
+        // faster.
         let _ = self.told.stamp.compare_exchange(now.bits(), now.next().bits(), Release, Relaxed);
         Ok(())
     }
@@ -275,19 +277,19 @@ impl Collector {
         }
     }
 
-    /// Whether a guard lives on, and will collect when it leaves.
+    /// Whether a guard still lives, and will collect when it leaves.
     pub(super) fn await_leaving(&self, Older { record, entered }: &Older<'_>, extent: Extent) -> bool {
         step();
         record.call_for(self.number(), extent);
         step();
-        // Pairs with the light one in `leave`: either that has been seen here, or it will see that it is awaited.
-        // If the kernel refuses, it may have been seen or not. It counts as living on: to try again might be to wait for
+        // Pairs with the light one in `leave`: either the leaving has been seen here, or the guard will see that it is awaited.
+        // If the kernel refuses, either may be the case. The guard then counts as living: to try again might mean waiting for
         // this thread itself.
         let passed = self.pace.pass(|| self.barrier.heavy());
-        // Acquire: pairs with the store in `announce`: of another guard that was entered as early it is seen that one before
-        // has answered the call, maybe another collector's.
+        // Acquire: pairs with the store in `announce`: if another guard of the same stamp is seen, it is also seen that a guard
+        // before it, maybe another collector's, has answered the call.
         let is_there = || record.stamp.load(Acquire) == entered.bits();
-        // As told, after the load before. Not by a call for another collector, which comes after ours was answered.
+        // This comes after the load above. A call for another collector does not count: it came after ours was answered.
         let is_called = || {
             step();
             record.is_called_for(self.number(), extent)

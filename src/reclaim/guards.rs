@@ -1,5 +1,5 @@
 //! Guards: how they are entered, each in a record that is idle, that it shares with others of its thread, or that its collector
-//! lends [C1]; and that they leave.
+//! lends [C1]; and how they leave.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -15,7 +15,7 @@ use crate::seats;
 use crate::sync::Ordering::Relaxed;
 
 impl Collector {
-    /// A guard bound to this thread [C1].
+    /// Enters a guard bound to this thread [C1].
     #[inline]
     pub(crate) fn enter(&self) -> LocalGuard<'_> {
         match seats::first_record() {
@@ -27,7 +27,7 @@ impl Collector {
         }
     }
 
-    /// A guard of a thread that has others, or has had none yet, or where the light barrier is to be completed.
+    /// Enters a guard of a thread that has others, or has had none yet, or if the light barrier is to be completed.
     #[cold]
     #[inline(never)]
     fn enter_beside(&self) -> LocalGuard<'_> {
@@ -53,11 +53,12 @@ impl Collector {
         self.barrier.complete_light();
     }
 
-    /// Adds a guard to those of this thread that share a record; if all of these are others', to those that have one of the
-    /// collector's. What it has in its place.
+    /// Adds a guard to those of this thread that share a record, or, if all shared records are other collectors' or epochs', to
+    /// those that have one of the collector's. Returns what the guard has instead of the record.
     fn share(&self, records: &'static Records) -> &Record {
-        // Relaxed: any guard of ours protects what a later one finds. But it is not one of an older epoch, if that can be told:
-        // where each is entered before the last one leaves, their record would never be idle, and hold up the next for ever.
+        // Relaxed: any guard of ours protects what a later one finds. But the guard joins none of an older epoch, as far as can
+        // be seen: if each is entered before the last one leaves, their record would never be idle, and would hold up the next
+        // epoch for ever.
         let now = self.stamp(Relaxed).bits();
         // Relaxed: the thread's own.
         let shared = records.shared().find(|shared| shared.record.stamp.load(Relaxed) == now);
@@ -69,12 +70,12 @@ impl Collector {
         });
         match shared {
             Some(shared) => shared.join(),
-            // A thread that pins thousands of maps leaves nothing behind that all who advance would look at.
+            // A thread that pins thousands of maps leaves nothing behind that every advance would have to look at.
             None => self.lend().proxy(),
         }
     }
 
-    /// A guard that may move between threads [C1].
+    /// Enters a guard that may move between threads [C1].
     pub(crate) fn enter_owned(&self) -> OwnedGuard<'_> {
         OwnedGuard { collector: self, owned: self.lend() }
     }
@@ -95,19 +96,19 @@ impl Collector {
     }
 }
 
-/// A guard bound to its thread: neither `Send` nor `Sync`. To enter another on the same thread searches the thread's records.
+/// A guard bound to its thread: neither `Send` nor `Sync`. Entering another on the same thread searches the thread's records.
 pub struct LocalGuard<'c> {
     collector: &'c Collector,
     record: &'c Record,
     here: PhantomData<*mut OfOneThreadUnlikePinOwned>,
 }
 
-/// Neither sent nor shared: a view of `pin` stays on its thread. Take `pin_owned`, whose views may move between threads.
+/// Neither `Send` nor `Sync`: a view from `pin` stays on its thread. Use `pin_owned`, whose views may move between threads.
 ///
-/// It has no other use than its name, which the compiler tells who sends such a view, or holds it across an `.await`.
+/// Its only use is its name, which the compiler shows to a user that sends such a view, or holds it across an `.await`.
 enum OfOneThreadUnlikePinOwned {}
 
-/// A guard that may be sent and shared. Of many at a time those of one epoch share a record.
+/// A guard that may be sent and shared. If there are many at a time, those of one epoch share a record.
 pub struct OwnedGuard<'c> {
     collector: &'c Collector,
     owned: &'c OwnedRecord,
@@ -122,7 +123,7 @@ impl UnwindSafe for OwnedGuard<'_> {}
 /// A panic in user code leaves what it guards whole.
 impl RefUnwindSafe for OwnedGuard<'_> {}
 
-/// [`Retire::link`] of what is a `T`.
+/// [`Retire::link`] of an object that is a `T`.
 ///
 /// # Safety
 ///
@@ -132,7 +133,7 @@ unsafe fn link<T: Retire>(this: *mut ()) -> *mut *mut () {
     unsafe { T::link(this.cast()) }
 }
 
-/// [`Retire::free`] of what was a `T`.
+/// [`Retire::free`] of an object that was a `T`.
 ///
 /// # Safety
 ///

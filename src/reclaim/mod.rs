@@ -1,24 +1,24 @@
 //! Deferred reclamation: what keeps an entry alive while a reader looks at it [I6].
 //!
-//! Three calls, enter [C1], retire [C2] and flush, and the ordering of a protected load. [`guards`], [`collect`] and
-//! [`epochs`] do it. Under `cfg(loom)` the tables have [`stand_in`] in their place, which catches a use after free; they
-//! have models of their own. Under `cfg(shuttle)` the tables have them.
+//! It offers three calls, enter [C1], retire [C2] and flush, and the ordering of a protected load. [`guards`], [`collect`] and
+//! [`epochs`] implement them. Under `cfg(loom)` the tables use [`stand_in`] instead, which catches a use after free; the real
+//! ones have models of their own. Under `cfg(shuttle)` the tables use the real ones.
 //!
 //! | file | duty |
 //! | --- | --- |
-//! | `guards` | entering them |
-//! | `collect` | what was retired is freed |
-//! | `epochs` | whether older guards are left: they are announced, and leave, and the epoch advances |
+//! | `guards` | entering guards |
+//! | `collect` | freeing what was retired |
+//! | `epochs` | whether older guards are left: announcing guards, leaving, and advancing the epoch |
 //! | `owned` | records of guards that no thread has to itself |
-//! | `stamp` | whose epoch it is, and which |
-//! | `bags` | what waits for that |
-//! | `stranded` | what waits and found neither room nor memory |
-//! | `postponed` | calls to collect that come where no destructor may run |
-//! | `pace`, `crowd` | how often a barrier is passed; how much may wait for that |
-//! | `barrier` | a barrier of two halves, of which readers have the light one |
-//! | `panics` | what becomes of those in destructors, and of others that go no further at once |
+//! | `stamp` | an epoch, and the collector it belongs to |
+//! | `bags` | objects that wait to be freed |
+//! | `stranded` | waiting objects that found neither room nor memory |
+//! | `postponed` | calls to collect that arrive where no destructor may run |
+//! | `pace`, `crowd` | how often a barrier is passed; how much may wait for it |
+//! | `barrier` | a barrier of two halves, of which readers pass the light one |
+//! | `panics` | what becomes of panics in destructors, and of others that are not resumed at once |
 //! | `stand_in`, `model` | for models |
-//! | `stress`, `shares` | the collector alone, on threads; who frees how much |
+//! | `stress`, `shares` | the collector alone, on threads; which thread frees how much |
 
 mod bags;
 mod barrier;
@@ -47,10 +47,10 @@ use crate::sync::Ordering;
 /// The ordering of a load whose result a guard protects, and of a reader's first load of anything that another thread
 /// may just have stored.
 ///
-/// The guard needs an Acquire, after its light barrier. But readers without guards, an `InlineMap`'s or `InlineCache`'s, load
-/// root and entry with it as well, against store buffering: one thread writes to one segment and reads in another while a
-/// second thread does the reverse, and neither may miss what the other wrote. See below the table of atomics in
-/// `docs/design.md`. On x86 both are one instruction; under loom, which knows no such loads, it is an Acquire.
+/// A guard needs an Acquire, after its light barrier. But readers without guards, an `InlineMap`'s or `InlineCache`'s, load
+/// root and entry with this ordering as well, against store buffering: one thread writes to one segment and reads in another
+/// while a second thread does the reverse, and neither may miss what the other wrote. See below the table of atomics in
+/// `docs/design.md`. On x86 both orderings are one instruction; under loom, which knows no SeqCst loads, it is an Acquire.
 pub(crate) const PROTECTED: Ordering = if cfg!(loom) { Ordering::Acquire } else { Ordering::SeqCst };
 
 /// Something that can be retired.
@@ -62,8 +62,9 @@ pub trait Retire {
     /// `this` was allocated as the implementing type says, nothing refers to it any more, and nobody frees it again.
     unsafe fn free(this: *mut Self);
 
-    /// A word of `this` that nobody reads but [`Retire::free`]: where a link to another may be kept as long as it waits. Null,
-    /// if there is none. Of all of one type that one collector has, the word is the same, and the address of none of them.
+    /// A word of `this` that only [`Retire::free`] reads: a link to another object may be kept there as long as `this` waits.
+    /// Null, if there is no such word. In all objects of one type that one collector has, the word has the same value, which is
+    /// the address of none of them.
     ///
     /// # Safety
     ///
@@ -72,7 +73,7 @@ pub trait Retire {
         core::ptr::null_mut()
     }
 
-    /// Marks what holds it as freed, for a model: whoever reads it from now on fails.
+    /// Marks the object as freed, for a model: reading it from now on fails.
     #[cfg(loom)]
     fn condemn(&self);
 }

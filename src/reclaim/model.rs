@@ -1,4 +1,5 @@
-//! The reclaimer as models see it: under loom the tables have a stand-in; under shuttle this is what tells an early end.
+//! The reclaimer for models: under loom the tables have a stand-in; under shuttle this detects an object that is freed too
+//! early.
 
 use core::cell::UnsafeCell;
 
@@ -23,7 +24,7 @@ impl Default for Watched {
 }
 
 impl Watched {
-    /// Reads it: fails the model if it may be freed.
+    /// Reads the object: fails the model if it may be freed.
     pub fn read(&self) {
         self.0.read();
     }
@@ -59,24 +60,24 @@ impl Reclaimer {
         Reclaimer(Collector::new(true, None))
     }
 
-    /// A collector that has no memory for what it is told of.
+    /// A collector that has no memory to note what is retired.
     pub fn without_memory() -> Self {
         let this = Self::new();
         this.0.lack_memory();
         this
     }
 
-    /// A guard of this thread.
+    /// Enters a guard of this thread.
     pub fn enter(&self) -> LocalGuard<'_> {
         self.0.enter()
     }
 
-    /// An owned guard.
+    /// Enters an owned guard.
     pub fn enter_owned(&self) -> OwnedGuard<'_> {
         self.0.enter_owned()
     }
 
-    /// Retires under a guard of its own.
+    /// Retires `this` under a guard of its own.
     ///
     /// # Safety
     ///
@@ -91,17 +92,17 @@ impl Reclaimer {
         self.0.flush();
     }
 
-    /// Frees a bag, as a guard does that was in the way, and leaves the rest to who leaves guards.
+    /// Frees a bag, as a guard that was in the way does, and leaves the rest to threads whose guards leave.
     pub fn free_a_share(&self) {
         let _ = self.0.follow(Extent::Share);
     }
 
-    /// Leaves all to who leaves guards.
+    /// Leaves everything to threads whose guards leave.
     pub fn leave_to_others(&self) {
         self.0.leave_to_others();
     }
 
-    /// Frees a bag of what was left, as whoever leaves a guard.
+    /// Frees a bag of what was left, as a thread whose guard leaves.
     pub fn free_what_is_left(&self) {
         self.0.pay();
     }

@@ -1,6 +1,5 @@
-//! Records that a collector lends, to guards that are not bound to a thread and to those whose thread has none left for them: a
-//! list. The first few have one guard each, as long as there have been such guards at a time; of more, those of one epoch share
-//! one.
+//! The list of records that a collector lends to guards that are not bound to a thread and to those whose thread has none left
+//! for them. The first few guards at a time have one record each; of further guards, those of one epoch share a record.
 
 use crossbeam_utils::CachePadded;
 
@@ -8,8 +7,8 @@ use crate::record::{LENT, Record};
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::{AtomicPtr, AtomicU64, SCHEDULED};
 
-/// Guards that a collector may have at a time, each with a record of its own; further ones share records. Or each would look
-/// at those of all others, and whoever advances would.
+/// Guards that a collector may have at a time, each with a record of its own; further ones share records. Otherwise each guard,
+/// and every advance, would look at the records of all others.
 const ALONE: usize = if SCHEDULED {
     1
 } else if cfg!(test) {
@@ -17,33 +16,34 @@ const ALONE: usize = if SCHEDULED {
 } else {
     16
 };
-/// In the place of a count: one guard has it to itself; or of a record that is shared, the first guard is being entered, or the
-/// last one has gone and what it was called for is done.
+/// Instead of a count: one guard has the record to itself; or, of a record that is shared, the first guard is being entered, or
+/// the last one has gone and what it was called for is being done.
 const BUSY: u64 = u64::MAX;
 
-/// A record that is lent to one guard after the other; or, if it is shared, to several of one stamp.
+/// A record that is lent to one guard after the other; or, if it is shared, to several guards of one stamp.
 #[derive(Debug, Default)]
 pub(super) struct OwnedRecord {
     pub(super) record: CachePadded<Record>,
     is_shared: bool,
-    /// How many have it, or [`BUSY`].
+    /// How many guards have it, or [`BUSY`].
     guards: AtomicU64,
-    /// What a guard of a thread has in its place. It is none of those that are looked at.
+    /// What a guard of a thread has instead of the record. It is none of the records that advances look at.
     proxy: Record,
     next: AtomicPtr<OwnedRecord>,
 }
 
 impl OwnedRecord {
-    /// Takes it, if nobody has it.
+    /// Takes the record, if nobody has it.
     fn take(&self) -> bool {
         // Acquire: pairs with the store in `give_back`: the record is as the last guard left it.
         self.guards.load(Relaxed) == 0 && self.guards.compare_exchange(0, BUSY, Acquire, Relaxed).is_ok()
     }
 
-    /// Adds a guard to those that have it, if they are of this stamp: as if one of these, announced before, were shared.
+    /// Adds a guard to those that have the record, if they are of this stamp: as if one of these, announced before, were
+    /// shared.
     fn join(&self, now: u64) -> bool {
         let one_more = |guards| {
-            // Relaxed: as long as there are guards it is theirs.
+            // Relaxed: as long as there are guards, the stamp is theirs.
             let has_some = guards != 0 && guards != BUSY; // never, if it is not shared
             (has_some && self.record.stamp.load(Relaxed) == now).then(|| guards + 1)
         };
@@ -51,7 +51,7 @@ impl OwnedRecord {
         self.guards.fetch_update(Acquire, Acquire, one_more).is_ok()
     }
 
-    /// One of the guards has gone. Whether it was the last: it leaves, and gives the record back.
+    /// Notes that one of the guards has gone. Returns whether it was the last, which must leave and give the record back.
     #[inline]
     pub(super) fn part(&self) -> bool {
         if !self.is_shared {
@@ -67,30 +67,30 @@ impl OwnedRecord {
         (!self.is_shared).then_some(&*self.record)
     }
 
-    /// What a guard of a thread has in its place.
+    /// What a guard of a thread has instead of the record.
     pub(super) fn proxy(&self) -> &Record {
         &self.proxy
     }
 
-    /// The last guard has left.
+    /// Gives the record back when the last guard has left.
     pub(super) fn give_back(&self) {
         // Release: pairs with the exchange in `take`.
         self.guards.store(0, Release);
     }
 }
 
-/// Those of a collector.
+/// The records that a collector lends.
 #[derive(Debug, Default)]
 pub(super) struct OwnedRecords {
-    /// The one that was made last; each leads to the one before.
+    /// The record that was made last; each leads to the one before.
     first: AtomicPtr<OwnedRecord>,
 }
 
 impl OwnedRecords {
-    /// All that have been made.
+    /// All records that have been made.
     pub(super) fn iter(&self) -> impl Iterator<Item = &OwnedRecord> {
-        // Acquire: pairs with the exchange in `add`. In the links Relaxed, as each exchange goes on the release sequence of the
-        // one before: who has the last one sees all.
+        // Acquire: pairs with the exchange in `add`. For the links Relaxed is enough, because each exchange continues the
+        // release sequence of the one before: a thread that has the last record sees all.
         let mut next = self.first.load(Acquire);
         core::iter::from_fn(move || {
             // SAFETY: records are freed with the list.
@@ -100,8 +100,8 @@ impl OwnedRecords {
         })
     }
 
-    /// One that nobody has, in which `enter` enters a guard; or, where as many are in use as guards have to themselves, one
-    /// whose guards are of the epoch that is `now`. A new one gets `prepare` first.
+    /// Lends a record that nobody has, in which `enter` enters a guard; or, if as many are in use as guards may have to
+    /// themselves, one whose guards are of the epoch that is `now`. A new record gets `prepare` first.
     pub(super) fn lend(
         &self,
         now: u64,
@@ -117,13 +117,13 @@ impl OwnedRecords {
         };
         enter(&lent.record);
         if lent.is_shared {
-            // Release: pairs with the exchange in `join`: who shares the guard comes after it was announced.
+            // Release: pairs with the exchange in `join`: a guard that joins comes after the first was announced.
             lent.guards.store(1, Release);
         }
         lent
     }
 
-    /// The one for which this stands.
+    /// The record for which this proxy stands.
     pub(super) fn of_proxy(&self, proxy: &Record) -> &OwnedRecord {
         self.iter().find(|owned| core::ptr::eq(&owned.proxy, proxy)).expect("each stays as long as the list")
     }
@@ -133,7 +133,7 @@ impl OwnedRecords {
         let new = OwnedRecord { is_shared, guards: AtomicU64::new(BUSY), ..OwnedRecord::default() };
         prepare(&new.record);
         new.proxy.call(LENT);
-        // The pointer of the box, which is to be one again: a reference would lead to less.
+        // The pointer of the box, which is to become one again: a pointer from a reference may reach less.
         let raw = Box::into_raw(Box::new(new));
         // SAFETY: freed with the list.
         let new = unsafe { &*raw };

@@ -1,42 +1,43 @@
 //! How often a collector passes heavy barriers.
 //!
-//! A heavy barrier interrupts whatever runs this process's threads: a third of a microsecond for a thread that is alone, but
-//! some ten for two threads of a virtual machine, and as much again for the one that is interrupted. What that is here is
-//! measured each time, and after a barrier none is due for some times as long: collecting takes a bounded part of the time,
-//! unless too much waits for it, and where a barrier takes little, what was retired is freed soon.
+//! A heavy barrier interrupts every processor that runs one of this process's threads: it takes a third of a microsecond for a
+//! single thread, but about ten for two threads of a virtual machine, and as much again for the one that is interrupted. The
+//! actual duration is measured each time, and after a barrier none is due for a multiple of it: collecting takes a bounded part
+//! of the time, unless too much waits for it, and where a barrier takes little time, what was retired is freed soon.
 
 use std::time::Instant;
 
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{AtomicU64, SCHEDULED};
 
-/// How many times as long as a barrier took none is due after it.
+/// After a barrier, none is due for this many times as long as it took.
 pub(super) const REST: u64 = 32;
 /// Nanoseconds that a collector rests at most: a barrier may have been held up by something else.
 pub(super) const LONGEST: u64 = 10_000_000;
-/// Nanoseconds for which nobody else is told that a barrier is due, unless it is passed.
+/// Nanoseconds for which no other thread is told that a barrier is due, unless the barrier is passed before.
 const TURN: u64 = 100_000;
 
 /// When the next heavy barrier is due.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// What `due` is counted from.
+    /// The time from which `due` is counted.
     start: Instant,
-    /// Nanoseconds.
+    /// When the next barrier is due, in nanoseconds.
     due: AtomicU64,
-    /// How many times as long as a barrier it rests.
+    /// How many times as long as a barrier the collector rests.
     times: u64,
-    /// Nanoseconds that it rests at most.
+    /// Nanoseconds that the collector rests at most.
     longest: u64,
 }
 
 impl Pace {
-    /// A barrier is due, and after each there is a rest of so many times its length, at most so many nanoseconds.
+    /// A pace at which a barrier is due now, and after each there is a rest of so many times its length, at most so many
+    /// nanoseconds.
     pub(super) fn new(times: u64, longest: u64) -> Self {
         Pace { start: Instant::now(), due: AtomicU64::new(0), times, longest }
     }
 
-    /// Whether the rest after the last barrier is over, and nobody else has been told so. In models it always is: they have
+    /// Whether the rest after the last barrier is over, and no other thread has been told so. Always true in models: they have
     /// no time.
     pub(super) fn is_due(&self) -> bool {
         SCHEDULED || self.is_due_at(self.now())
@@ -53,7 +54,7 @@ impl Pace {
         passed
     }
 
-    /// Nanoseconds; saturates, after some centuries.
+    /// The time in nanoseconds; saturates after some centuries.
     fn now(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
@@ -65,7 +66,7 @@ impl Pace {
     }
 
     fn rest(&self, before: u64, after: u64) {
-        // A clock that steps back stands still here, by the standard library's word.
+        // A clock that steps back stands still here, as the standard library guarantees.
         let took = after.saturating_sub(before);
         let rest = took.saturating_mul(self.times).min(self.longest);
         self.due.store(after.saturating_add(rest), Relaxed);

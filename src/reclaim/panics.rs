@@ -1,17 +1,17 @@
-//! Panics that do not go on at once: in destructors, and in calls of which each is to be made whatever the others do.
+//! Panics that are not resumed at once: in destructors, and in calls each of which is to be made whatever the others do.
 
 use core::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// Drops what a panic threw that goes no further. Its own drop may panic as well: what that throws is forgotten, or there
-/// would be no end to it.
+/// Drops the payload of a panic that goes no further. That drop may panic as well: what it throws is forgotten, or there would
+/// be no end to it.
 pub(crate) fn discard(payload: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         core::mem::forget(another);
     }
 }
 
-/// Calls that are all made, even if one panics: the first panic goes on afterwards.
+/// Makes all of several calls, even if one panics: the first panic is resumed afterwards.
 #[derive(Default)]
 pub(crate) struct FirstPanic(Option<Box<dyn Any + Send>>);
 
@@ -26,7 +26,7 @@ impl FirstPanic {
         }
     }
 
-    /// Goes on with the first panic, if there was any, unless this thread has another one.
+    /// Resumes the first panic, if there was any, unless this thread is already panicking.
     pub(crate) fn go_on(self) {
         match self.0 {
             None => {}

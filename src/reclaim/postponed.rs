@@ -1,6 +1,6 @@
 //! Calls to collect that a thread could not follow when its guard left [C5]: in a closure under the lock of some map, where
 //! others' destructors must not run, or deep in destructors already; and flushes there. They are followed when the next guard
-//! of the same collector leaves on this thread, or by whoever frees further out.
+//! of the same collector leaves on this thread, or by the call that frees further out.
 
 use core::cell::Cell;
 
@@ -9,15 +9,15 @@ use crate::seats;
 use crate::sync::Ordering::Relaxed;
 use crate::sync::{per_thread, with_mine};
 
-/// Collectors that are remembered; of more, the last ones.
+/// How many collectors are remembered; if there are more, the last ones.
 const MOST: usize = 4;
-/// After so many guards of other collectors have left all is forgotten: each of them went the long way in vain.
+/// After so many guards of other collectors have left, everything is forgotten: each of them took the slow path in vain.
 const PATIENCE: u32 = 100;
 
 struct Mine {
-    /// Numbers of collectors, and how much they have free; 0 is nobody's.
+    /// Numbers of collectors, and how much they ask to be freed; 0 is no collector's.
     collectors: [Cell<(u32, Extent)>; MOST],
-    /// Where the next is noted if none is free.
+    /// Where the next call is noted if no place is free.
     next: Cell<usize>,
     patience: Cell<u32>,
 }
@@ -32,7 +32,8 @@ per_thread! {
     };
 }
 
-/// Whoever leaves next on this thread asks [`to_follow`]. False: the thread has no records that could tell.
+/// Notes a call: the next guard that leaves on this thread asks [`to_follow`]. Returns false if the thread has no records that
+/// could tell it.
 pub(super) fn postpone(collector: u32, extent: Extent) -> bool {
     let Some(records) = seats::my_records_if_any() else { return false };
     with_mine(&MINE, |mine| {
@@ -46,19 +47,19 @@ pub(super) fn postpone(collector: u32, extent: Extent) -> bool {
 }
 
 impl Mine {
-    /// Whose call is forgotten where there is no room for another.
+    /// The place whose call is forgotten when there is no room for another.
     fn next_in_turn(&self) -> &Cell<(u32, Extent)> {
         let next = self.next.get();
         self.next.set((next + 1) % MOST);
         &self.collectors[next]
     }
 
-    /// Where a call of this collector is noted.
+    /// The place where a call of this collector is noted.
     fn of(&self, collector: u32) -> Option<&Cell<(u32, Extent)>> {
         self.collectors.iter().find(|noted| noted.get().0 == collector)
     }
 
-    /// What a call of this collector asked for that was noted, and is forgotten.
+    /// Takes out what a noted call of this collector asked for; the call is then forgotten.
     fn take(&self, collector: u32) -> Option<Extent> {
         self.of(collector).map(|noted| noted.replace(NOBODY).1)
     }
@@ -71,7 +72,7 @@ pub(super) fn is_any() -> bool {
     seats::my_records_if_any().is_some_and(|mine| mine.first().calls.load(Relaxed) & POSTPONED != 0)
 }
 
-/// What a call of this collector asked for that was postponed. It is to be followed then.
+/// Takes what a postponed call of this collector asked for. The caller must follow it.
 pub(super) fn take(collector: u32) -> Option<Extent> {
     with_mine(&MINE, |mine| mine.take(collector))
 }
@@ -148,7 +149,7 @@ mod tests {
         });
     }
 
-    /// In either order.
+    /// The order of the calls does not matter.
     #[test]
     fn all_is_freed_if_any_of_several_calls_has_asked_for_it() {
         on_a_new_thread(|| {

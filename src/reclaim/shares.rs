@@ -1,5 +1,5 @@
-//! Who frees how much of what waits, on real threads [C5]: a share, whoever leaves a guard; all, who has held one for long or
-//! was in the way of a flush; nobody for good.
+//! Which thread frees how much of what waits, on real threads [C5]: a share, if its guard leaves; everything, if it has held
+//! the guard for long or was in the way of a flush. Nothing is left for good.
 
 use super::crowd::FEW_BAGS;
 use super::epochs::{BAGS, Collector, MANY};
@@ -10,8 +10,8 @@ use crate::record::Extent;
 use crate::seats;
 use crate::sync::{AtomicU64, Ordering};
 
-/// Nobody retires anything more then, nor flushes: who leaves a guard frees some of it, whoever that is, and has not sent it
-/// away.
+/// Nobody retires anything more then, nor flushes: a thread whose guard leaves frees some of it, even if it has not sent any of
+/// it away.
 #[test]
 fn what_is_too_much_and_waits_for_a_guard_is_freed_bit_by_bit_when_that_has_left() {
     const N: usize = 3 * FEW_BAGS * MANY;
@@ -25,7 +25,7 @@ fn what_is_too_much_and_waits_for_a_guard_is_freed_bit_by_bit_when_that_has_left
     assert_eq!(look(), 0, "a guard lives");
     drop(guard);
     assert_eq!(look(), MANY as u64);
-    // A guard that has a record to itself, two, one that no thread has to itself, one that is lent a record.
+    // A guard that has a record to itself, two guards, an owned guard, a guard that is lent a record.
     let others: [_; 8] = core::array::from_fn(|_| Collector::new(true, None));
     let enters: [&(dyn Fn() + Sync); 4] = [
         &|| drop(collector.enter()),
@@ -48,7 +48,7 @@ fn what_is_too_much_and_waits_for_a_guard_is_freed_bit_by_bit_when_that_has_left
     assert!(look() == N as u64 && leaves < N / MANY, "{} after {leaves}", look());
 }
 
-/// It was in the way all the time.
+/// That guard was in the way all the time.
 #[test]
 fn who_sends_much_away_under_one_guard_frees_it_with_what_others_have_sent() {
     const N: usize = LEFT;
@@ -66,7 +66,7 @@ fn who_sends_much_away_under_one_guard_frees_it_with_what_others_have_sent() {
     send_away(&other, Collector::enter_owned);
 }
 
-/// Some dozen bags, however much others have sent away.
+/// Some dozens of bags, however much others have sent away.
 #[test]
 fn who_sends_little_away_under_one_guard_frees_a_share() {
     let freed = AtomicU64::new(0);
@@ -94,7 +94,8 @@ fn what_was_flushed_is_freed_by_the_guard_that_was_in_the_way() {
     assert_eq!(freed.load(Ordering::Relaxed), N as u64);
 }
 
-/// A collector that leaves something to those who leave guards: of so many that another thread has retired all but a bag.
+/// A collector that leaves something to threads whose guards leave: of `n` objects that another thread has retired, all except
+/// one bag.
 fn indebted<'c>(n: usize, freed: &AtomicU64, collector: &'c Collector) -> &'c Collector {
     let guard = collector.enter();
     std::thread::scope(|scope| _ = scope.spawn(|| retire(n, collector, freed)));
@@ -103,10 +104,10 @@ fn indebted<'c>(n: usize, freed: &AtomicU64, collector: &'c Collector) -> &'c Co
     collector
 }
 
-/// Much: what one who leaves does not free for others.
+/// So much that one thread whose guard leaves does not free it all for others.
 const LEFT: usize = 200 * MANY;
 
-/// Also those that are never the last of those that share a record.
+/// This includes guards that are never the last of those that share a record.
 #[test]
 fn guards_that_share_a_record_free_what_is_left() {
     std::thread::spawn(|| {
@@ -119,7 +120,7 @@ fn guards_that_share_a_record_free_what_is_left() {
                 let _held: Vec<_> = (0..3).map(|_| collector.enter_owned()).collect();
                 (0..LEFT).for_each(|_| drop(collector.enter_owned()));
             },
-            // Each is entered before the one before leaves.
+            // Each guard is entered before the previous one leaves.
             |collector| {
                 let mut held: Vec<_> = (0..3).map(|_| collector.enter_owned()).collect();
                 (0..LEFT).for_each(|_| held[2] = collector.enter_owned());
@@ -175,13 +176,13 @@ fn under_a_lock_who_leaves_frees_nothing_and_who_retires_little() {
     let freed = AtomicU64::new(0);
     let collector = Collector::at(Pace::new(0, 0), false, None);
     let look = || freed.load(Ordering::Relaxed);
-    // What is left is in this thread's own list, which it frees from as it retires.
+    // What is left is in this thread's own list, from which it frees as it retires.
     let guard = collector.enter();
     retire(LEFT, &collector, &freed);
     drop(guard);
     assert_eq!(look(), MANY as u64);
     let lock = crate::reentry::Entered::new(&0_u8);
-    // Those that have a record to themselves, and those that share one.
+    // Guards that have a record to themselves, and guards that share one.
     let held: Vec<_> = (0..8).map(|_| (collector.enter(), collector.enter_owned())).collect();
     drop(held);
     assert_eq!(look(), MANY as u64);
@@ -196,8 +197,8 @@ fn under_a_lock_who_leaves_frees_nothing_and_who_retires_little() {
     assert_eq!(look() - before, MANY as u64);
 }
 
-/// A flush has seen a guard that has left by the time it calls. Of another collector, or of the same, what is there later is
-/// none of its business.
+/// A flush has seen a guard that has left by the time it calls. A guard that is there later, of another collector or of the
+/// same, does not concern the flush.
 #[test]
 fn a_call_of_a_flush_that_comes_too_late_has_no_guard_free_all() {
     for is_the_same in [false, true] {
@@ -214,7 +215,7 @@ fn a_call_of_a_flush_that_comes_too_late_has_no_guard_free_all() {
             std::thread::scope(|scope| _ = scope.spawn(|| retire(LEFT, collector, &freed)));
             drop(innocent);
             assert_eq!(freed.load(Ordering::Relaxed), MANY as u64);
-            // It comes; that guard has gone.
+            // The call comes; that guard has gone.
             assert!(!one.await_leaving(&older, Extent::All));
             drop(collector.enter());
             assert_eq!(freed.load(Ordering::Relaxed), 2 * MANY as u64);
@@ -224,7 +225,7 @@ fn a_call_of_a_flush_that_comes_too_late_has_no_guard_free_all() {
     }
 }
 
-/// Whoever leaves last may have filled none.
+/// The thread whose guard leaves last may have filled no bags.
 #[test]
 fn of_owned_guards_that_share_a_record_none_frees_all() {
     let freed = AtomicU64::new(0);
@@ -239,7 +240,7 @@ fn of_owned_guards_that_share_a_record_none_frees_all() {
     assert!(freed.load(Ordering::Relaxed) - before <= MANY as u64);
 }
 
-/// What was left does not hide from whoever fills bags that these wait for a guard, which nobody would call else.
+/// What was left does not hide from a thread that fills bags that these wait for a guard, which nobody else would call.
 #[test]
 fn what_comes_later_than_what_is_left_is_not_left_to_nobody() {
     let freed = AtomicU64::new(0);
@@ -261,7 +262,7 @@ fn what_comes_later_than_what_is_left_is_not_left_to_nobody() {
     assert!(waits(11 * LEFT) <= FEW_BAGS * MANY, "{} wait for ever", waits(11 * LEFT));
 }
 
-/// Both what is sealed and the bag that could not be.
+/// Both the sealed bags and the one that could not be sealed.
 #[test]
 fn a_flush_frees_a_bag_that_was_closed_behind_others() {
     let freed = AtomicU64::new(0);

@@ -1,29 +1,29 @@
-//! [`Stamp`]: an epoch of one collector, in a word that says whose it is.
+//! [`Stamp`]: an epoch of one collector, in a word that identifies the collector.
 
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::Relaxed;
 
 /// A collector's number and its epoch; 0 is no stamp.
 ///
-/// Both come again, an epoch after 2^32 advances and a number when as many collectors have been made. A guard holds up the
-/// second advance after it was entered, so that what it says is never that old. That nobody is stopped in the midst of entering
-/// one for as long, and no thread has guards of two collectors of one number, is assumed. A debt, or the stamp of a flush, may
-/// be that old: it is taken for a later one then, and more is looked for, or freed at once, than need be. How old a bag is that
-/// is freed, does not depend on either.
+/// Both repeat, an epoch after 2^32 advances and a number when as many collectors have been made. A guard holds up the second
+/// advance after it was entered, so that its stamp is never that old. It is assumed that no thread is stopped for that long
+/// while entering one, and that no thread has guards of two collectors of one number. A debt, or the stamp of a flush, may be
+/// that old: it is then taken for a later one, and more is looked for, or freed at once, than need be. The age at which a bag
+/// is freed depends on neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp(u64);
 
-/// When something was sealed, by its collector's advances.
+/// When something was sealed, in advances of its collector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Epoch(u32);
 
 impl Stamp {
-    /// No collector's.
+    /// The stamp of no collector.
     pub(super) const NONE: Stamp = Stamp(0);
 
     /// The first epoch of the collector that is made as number `n`, from 0.
     pub(super) fn first(n: u64) -> Self {
-        // Not 0.
+        // Never 0.
         let number = n % u64::from(u32::MAX) + 1;
         Stamp(number << 32 | 1)
     }
@@ -38,7 +38,7 @@ impl Stamp {
         self.0
     }
 
-    /// Whose it is.
+    /// The collector's number.
     pub(super) fn number(self) -> u32 {
         (self.0 >> 32) as u32
     }
@@ -52,7 +52,7 @@ impl Stamp {
         Stamp(u64::from(self.number()) << 32 | u64::from((self.0 as u32).wrapping_add(1)))
     }
 
-    /// Puts it into this word, unless there is a later one of the same collector. Relaxed: the word's users say why.
+    /// Stores this stamp in `word`, unless a later one of the same collector is there. Relaxed: the word's users say why.
     pub(super) fn raise(self, word: &AtomicU64) {
         let later = |there| {
             let there = Stamp(there);
@@ -62,19 +62,19 @@ impl Stamp {
         let _ = word.fetch_update(Relaxed, Relaxed, later);
     }
 
-    /// Whether a guard that was entered then holds up the advance from `now`: one of the same collector, of another epoch.
+    /// Whether a guard with this stamp holds up the advance from `now`: if it is of the same collector and of another epoch.
     pub(super) fn holds_up(self, now: Stamp) -> bool {
         self != now && self.number() == now.number()
     }
 }
 
 impl Epoch {
-    /// How many epochs later this is.
+    /// How many epochs later than `earlier` this is.
     pub(super) fn since(self, earlier: Epoch) -> i32 {
         self.0.wrapping_sub(earlier.0) as i32
     }
 
-    /// Which of so many that take turns, a power of two.
+    /// Which of `of` that take turns is this epoch's; `of` is a power of two.
     pub(super) fn nth(self, of: usize) -> usize {
         self.0 as usize % of
     }
@@ -106,7 +106,7 @@ mod tests {
         let (ours, others) = (Stamp::first(0), Stamp::first(1));
         assert!(ours.holds_up(ours.next()) && !ours.holds_up(ours));
         assert!(!others.holds_up(ours.next()) && !Stamp(0).holds_up(ours));
-        // Whoever advances has fallen behind.
+        // The advancing thread has fallen behind.
         assert!(ours.next().holds_up(ours));
     }
 }

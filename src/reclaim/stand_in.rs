@@ -1,4 +1,4 @@
-//! What stands in for the reclaimer under loom, in the models of tables: they would have to explore its steps as well.
+//! The stand-in for the reclaimer under loom, in the models of tables, which would otherwise have to explore its steps as well.
 //!
 //! Counts guards under a mutex; what was retired counts as freed when there are none. The memory itself is given
 //! back with the collector, so that a reader that comes too late meets a failed assertion and not a crash.
@@ -12,9 +12,9 @@ use crate::sync::Mutex;
 #[derive(Debug)]
 struct Retired {
     this: *mut (),
-    /// Marks it as freed.
+    /// Marks the object as freed.
     condemn: unsafe fn(*mut ()),
-    /// Frees it.
+    /// Frees the object.
     free: unsafe fn(*mut ()),
 }
 
@@ -47,7 +47,7 @@ impl Collector {
         self.0.lock().retired.len()
     }
 
-    /// There are no batches.
+    /// Does nothing: there are no batches.
     pub(crate) fn flush(&self) -> bool {
         true
     }

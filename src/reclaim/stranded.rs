@@ -1,32 +1,34 @@
-//! What was retired when there was neither memory to note it nor room left: it is linked through itself.
+//! Objects that were retired when there was neither memory to note them nor room left: they are linked through themselves.
 //!
-//! Only what has a word that nobody reads as long as it waits ([`Retire::link`](super::Retire::link)): entries that have boxes.
+//! Only objects that have a word that nobody reads as long as they wait ([`Retire::link`](super::Retire::link)): entries that
+//! have boxes.
 
 use core::ptr::NonNull;
 
 use super::bags::{AGE, Retired};
 use super::stamp::Epoch;
 
-/// [`Retire::link`](super::Retire::link) of what was retired.
+/// [`Retire::link`](super::Retire::link) of a retired object.
 pub(super) type Link = unsafe fn(*mut ()) -> *mut *mut ();
 
-/// One more than the epochs that things wait for: those of one epoch are in one chain, and none is in the way of the next.
+/// One more than the number of epochs that objects wait for: those of one epoch are in one chain, and no chain is in the way of
+/// the next.
 const CHAINS: usize = AGE as usize + 1;
 const _: () = assert!(CHAINS.is_power_of_two(), "epochs come again after 2^32");
 
-/// Chains, each with the epoch after all that is in it was unlinked.
+/// Chains, each with the epoch that was read after everything in it was unlinked.
 #[derive(Debug, Default)]
 pub(super) struct Stranded {
     chains: [Option<(Chain, Epoch)>; CHAINS],
 }
 
-/// Things of one type, each of which leads to the next, the last to `word`.
+/// Objects of one type, each of which leads to the next, and the last to `word`.
 #[derive(Debug)]
 pub(super) struct Chain {
     first: *mut (),
     free: unsafe fn(*mut ()),
     link: Link,
-    /// What each has in that word otherwise. By this they are told to be of one type: the functions of one may have several
+    /// What each has in that word otherwise. This shows that they are of one type: one type's functions may have several
     /// addresses.
     word: *mut (),
 }
@@ -35,12 +37,12 @@ pub(super) struct Chain {
 unsafe impl Send for Chain {}
 
 impl Stranded {
-    /// Adds one that was unlinked by this epoch, which is not earlier than that of any before. False: it has no word for a
-    /// link, or is of another type than those there.
+    /// Adds an object that was unlinked by this epoch, which is not earlier than that of any call before. Returns false if it
+    /// has no word for a link, or is of another type than those in the chain.
     ///
     /// # Safety
     ///
-    /// The link is that of what was retired, to which nobody else has a claim.
+    /// The link is that of the retired object, to which nobody else has a claim.
     pub(super) unsafe fn push(&mut self, retired: Retired, link: Link, epoch: Epoch) -> bool {
         let Retired { this, free } = retired;
         // SAFETY: the caller's.
@@ -54,7 +56,7 @@ impl Stranded {
                 // SAFETY: as above.
                 unsafe { at.write(chain.first) };
                 chain.first = this;
-                // Of one that nobody has freed since it is old enough; it waits once more.
+                // This is an older chain, which nobody has freed since it became old enough; it waits once more.
                 *of = epoch;
             }
             Some(_) => return false,
@@ -67,19 +69,19 @@ impl Stranded {
         self.chains.iter().any(Option::is_some)
     }
 
-    /// One that is old enough at this epoch.
+    /// Takes a chain that is old enough at this epoch.
     pub(super) fn take_old(&mut self, epoch: Epoch) -> Option<Chain> {
         let is_old = |(_, of): &mut (Chain, Epoch)| epoch.since(*of) >= AGE;
         self.chains.iter_mut().find_map(|chain| chain.take_if(is_old)).map(|(chain, _)| chain)
     }
 
-    /// All of them.
+    /// Takes all chains.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = Chain> + use<> {
         core::mem::take(&mut self.chains).into_iter().flatten().map(|(chain, _)| chain)
     }
 }
 
-/// What is taken out has its word again.
+/// Takes the objects out; each gets its word back.
 impl Iterator for Chain {
     type Item = Retired;
 
@@ -101,7 +103,7 @@ mod tests {
     use super::super::stamp::Stamp;
     use super::*;
 
-    /// A word, and how often it was freed.
+    /// A word, and how often the object was freed.
     #[repr(C)]
     struct Thing(Cell<*mut ()>, Cell<u32>);
 
@@ -120,7 +122,7 @@ mod tests {
     }
 
     unsafe fn free_too(this: *mut ()) {
-        // SAFETY: as for that.
+        // SAFETY: as for `free`.
         unsafe { free(this) };
     }
 
@@ -133,7 +135,7 @@ mod tests {
     }
 
     fn free_all(chain: Chain) {
-        // SAFETY: each once.
+        // SAFETY: each is freed once.
         chain.for_each(|Retired { this, free }| unsafe { free(this) });
     }
 
@@ -146,9 +148,9 @@ mod tests {
         let mut stranded = Stranded::default();
         assert!(!stranded.has_any() && stranded.take_all().next().is_none());
         for round in [0, 20] {
-            // Three at each of three epochs.
+            // Three objects at each of three epochs.
             for (thing, n) in things.iter().zip(0..) {
-                // By either of two functions, as when two crates have their own.
+                // With either of two functions, as when two crates have their own copies.
                 let free = if n % 2 == 0 { free } else { free_too };
                 // SAFETY: a `Thing` begins with its word.
                 assert!(unsafe { stranded.push(retired(thing, free), link, at(round + n / 3)) });

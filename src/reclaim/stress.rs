@@ -1,8 +1,8 @@
-//! The collector alone, on real threads that come and go: nothing is freed that a guard leads to, all is freed once, and what
-//! waits to be freed is bounded by what was retired while a guard lived. Bounded by iterations, not by time.
+//! The collector alone, on real threads that come and go: nothing is freed that a guard leads to, everything is freed once, and
+//! what waits to be freed is bounded by what was retired while a guard lived. Bounded by iterations, not by time.
 //!
-//! Objects are never given back to the allocator: one that was freed says so, to whoever still looks at it. Their words are not
-//! atomic, so that ThreadSanitizer sees whether reading comes before freeing.
+//! Objects are never given back to the allocator: one that was freed says so to any thread that still looks at it. Their words
+//! are not atomic, so that ThreadSanitizer sees whether reading comes before freeing.
 
 use std::cell::{Cell, UnsafeCell};
 use std::collections::HashSet;
@@ -22,7 +22,7 @@ const FREED: u64 = 0xDEAD;
 /// Few, so that threads meet.
 const CELLS: usize = 2;
 const THREADS: usize = 4;
-/// A thread ends after so many operations, and another comes.
+/// A thread ends after so many operations, and another takes its place.
 const LIFE: usize = 500;
 
 /// Relaxed, all: they say what has happened, and order nothing.
@@ -32,7 +32,7 @@ struct Counts {
     freed: AtomicUsize,
     freed_twice: AtomicUsize,
     most_waiting: AtomicUsize,
-    /// How many were retired while a guard lived, at most.
+    /// The most objects that were retired while a guard lived.
     longest: AtomicUsize,
 }
 
@@ -46,7 +46,7 @@ impl Counts {
     }
 }
 
-/// Raises `most`, seldom with a locked instruction: that would hide a barrier that is missing.
+/// Raises `most`, only seldom by a locked instruction: those would hide a missing barrier.
 fn raise(most: &AtomicUsize, to: usize) {
     if most.load(Ordering::Relaxed) < to {
         most.fetch_max(to, Ordering::Relaxed);
@@ -58,13 +58,13 @@ struct Object<'w> {
     counts: &'w Counts,
 }
 
-// SAFETY: the canary is written before the object is published and by whoever frees it; that nobody reads it meanwhile is
-// what is tested.
+// SAFETY: the canary is written before the object is published and by the thread that frees it; that nobody reads it meanwhile
+// is what is tested.
 unsafe impl Sync for Object<'_> {}
 
 impl Object<'_> {
     fn is_alive(&self) -> bool {
-        // SAFETY: as above. Volatile: each look is one.
+        // SAFETY: as above. Volatile: each look is a load.
         unsafe { self.canary.get().read_volatile() == ALIVE }
     }
 }
@@ -73,15 +73,15 @@ impl Retire for Object<'_> {
     unsafe fn free(this: *mut Self) {
         // SAFETY: the arena keeps it.
         let this = unsafe { &*this };
-        // A panic would end here: counted instead.
+        // A panic would go no further than here: counted instead.
         this.counts.freed_twice.fetch_add(usize::from(!this.is_alive()), Ordering::Relaxed);
         this.counts.freed.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: nobody looks at it, if the collector is right.
+        // SAFETY: nobody looks at it, if the collector is correct.
         unsafe { this.canary.get().write_volatile(FREED) };
     }
 }
 
-/// A guard that has been put down, for whichever thread comes by, with what it leads to.
+/// A guard that has been put down, for any thread to pick up, with the object it leads to.
 struct PutDown<'w> {
     guard: OwnedGuard<'w>,
     object: &'w Object<'w>,
@@ -90,7 +90,7 @@ struct PutDown<'w> {
 
 struct World<'w> {
     collector: &'w Collector,
-    /// Some that have nothing to retire, but guards: as many as a thread has records, so that ours are lent one.
+    /// Collectors that have guards but nothing to retire: as many as a thread has records, so that guards of ours are lent one.
     others: [Collector; 8],
     counts: &'w Counts,
     objects: &'w [Object<'w>],
@@ -121,13 +121,13 @@ impl<'w> World<'w> {
         core::ptr::from_ref(object).cast_mut()
     }
 
-    /// What a cell leads to, under a guard.
+    /// The object that a cell leads to, under a guard.
     fn find(&self, cell: usize) -> &'w Object<'w> {
         // SAFETY: one of the arena's.
         unsafe { &*self.cells[cell].load(PROTECTED) }
     }
 
-    /// Looks at an object so often, and lets others have the processor now and then.
+    /// Looks at an object `times` times, and yields the processor now and then.
     fn look(&self, object: &Object<'_>, times: u64) {
         for n in 0..times {
             assert!(object.is_alive(), "freed under a guard");
@@ -138,7 +138,7 @@ impl<'w> World<'w> {
         }
     }
 
-    /// A guard that was entered then has gone.
+    /// Notes that a guard that was entered at `entered` has gone.
     fn left(&self, entered: usize) {
         raise(&self.counts.longest, self.counts.retired() - entered);
     }
@@ -146,7 +146,8 @@ impl<'w> World<'w> {
     fn replace(&self, cell: usize) {
         let entered = self.counts.retired();
         let guard = self.collector.enter();
-        // AcqRel: who finds it finds its canary; and we free the old one's after whoever made it.
+        // AcqRel: a thread that finds the object finds its canary; and we free the old one after its maker has written its
+        // canary.
         let old = self.cells[cell].swap(self.make(), Ordering::AcqRel);
         let retired = self.counts.retired.fetch_add(1, Ordering::Relaxed) + 1;
         // SAFETY: unlinked just now, by us alone.
@@ -196,7 +197,7 @@ impl<'w> World<'w> {
                 if random & 32 == 0 {
                     others.clear();
                 }
-                // One inside of the other, or not.
+                // One guard inside the other, or not.
                 let last = if random & 16 == 0 {
                     drop(second);
                     first
@@ -212,7 +213,7 @@ impl<'w> World<'w> {
         }
     }
 
-    /// Lets threads come and go until so many operations are done; then nobody has a guard.
+    /// Lets threads come and go until that many operations are done; then nobody has a guard.
     fn run(&self, operations: usize) {
         std::thread::scope(|scope| {
             for thread in 0..THREADS {
@@ -228,11 +229,11 @@ impl<'w> World<'w> {
         }
     }
 
-    /// A thread of its own.
+    /// The life of one thread.
     fn live(&self, seed: u64) {
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // Knuth's, of MMIX.
+                // Knuth's generator, from MMIX.
                 let mut random = seed;
                 for _ in 0..LIFE {
                     random = random
@@ -250,7 +251,7 @@ fn operations() -> usize {
     more.map_or(400_000, |more| more.parse().expect("KOEL_RECLAIMER_OPERATIONS is a number"))
 }
 
-/// Runs, with barriers at this pace, and looks at what is left before and after a flush.
+/// Runs threads, with barriers at this pace, and calls `look` on the counts before and after a flush.
 fn run(pace: Pace, flushes: u64, look: impl Fn(&Counts)) {
     let operations = operations();
     let counts = Counts::default();
@@ -273,9 +274,9 @@ fn nothing_is_freed_under_a_guard_and_all_in_the_end() {
     run(Pace::new(0, 0), 100, |counts| assert!(counts.retired() > 0));
 }
 
-/// What may wait without a flush, where barriers do not rest. An epoch lasts while guards of the one before live, and until
-/// somebody seals a bag: no longer than it takes to fill all that are open. What was retired in four epochs waits; in each
-/// list, if it was used last then.
+/// How much may wait without a flush, if barriers do not rest. An epoch lasts while guards of the one before live, and until a
+/// bag is sealed: no longer than it takes to fill all open bags. What was retired in four epochs waits; in each list, if it was
+/// last used then.
 fn most_waiting(counts: &Counts) -> usize {
     4 * BAGS * (counts.longest.load(Ordering::Relaxed) + BAGS * MANY)
 }
@@ -288,7 +289,7 @@ fn what_waits_is_bounded_by_what_was_retired_while_a_guard_lived() {
     });
 }
 
-/// Where by the pace there is none after the first, however slow the threads are, but others when lists are long.
+/// By the pace there is no barrier after the first, however slow the threads are, but there are others when lists are long.
 #[test]
 fn what_waits_for_a_barrier_is_bounded() {
     run(Pace::new(u64::MAX, u64::MAX), 0, |counts| {
@@ -298,7 +299,7 @@ fn what_waits_for_a_barrier_is_bounded() {
     });
 }
 
-/// Counts those that were freed.
+/// An object that counts itself when it is freed.
 struct Freed<'a>(&'a AtomicU64);
 
 impl Retire for Freed<'_> {
@@ -309,7 +310,7 @@ impl Retire for Freed<'_> {
     }
 }
 
-/// Retires so many, which count themselves.
+/// Retires `n` objects that count themselves.
 pub(super) fn retire(n: usize, collector: &Collector, freed: &AtomicU64) {
     (0..n).for_each(|_| retire_under(1, &collector.enter(), freed));
 }
@@ -326,7 +327,7 @@ pub(super) fn retire_under(n: usize, guard: &impl Guard, freed: &AtomicU64) {
 #[test]
 fn as_many_wait_as_there_is_room_for_and_then_they_are_freed() {
     const ROOM: usize = 3 * FEW_BAGS * MANY;
-    // Before the collectors, which free the rest when they are dropped.
+    // Declared before the collectors, which free the rest when they are dropped.
     let (freed, freed_of_few) = (AtomicU64::new(0), AtomicU64::new(0));
     let collector = Collector::at(Pace::new(u64::MAX, u64::MAX), false, Some(Box::new(|| ROOM)));
     retire(ROOM - 1, &collector, &freed);
@@ -340,10 +341,10 @@ fn as_many_wait_as_there_is_room_for_and_then_they_are_freed() {
     assert!(freed_of_few.load(Ordering::Relaxed) >= MANY as u64, "nothing was said of room");
 }
 
-/// Else it would wait for a thread that has the same list, and meanwhile take the room of others.
+/// Otherwise it would wait for a thread that has the same list, and meanwhile take the room of others.
 #[test]
 fn what_a_thread_leaves_behind_is_freed_by_others() {
-    // With a bag that is not full.
+    // Including a bag that is not full.
     const LEFT: usize = 50 * MANY + 7;
     let (left, freed, own) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let collector = Collector::at(Pace::new(0, 0), false, Some(Box::new(|| usize::MAX)));
@@ -363,13 +364,13 @@ fn what_a_thread_leaves_behind_is_freed_by_others() {
     });
     let (left, before) = (left.into_inner(), freed.load(Ordering::Relaxed));
     assert!(left > 0 && before < left, "{before} of {left} are freed already");
-    // All may have left theirs in one list, which is looked at in one of 64 seals: twice as often as that takes.
+    // All may have left their objects in one list, which is looked at after one of 64 seals: this is twice what that takes.
     retire(16 * BAGS * LEFT, &collector, &own);
     assert_eq!(freed.load(Ordering::Relaxed), left);
     collector.flush();
 }
 
-/// Or all who advance would look at them for good, and each further guard, too.
+/// Otherwise every advance would look at them for good, and so would each further guard.
 #[test]
 fn a_thread_that_has_guards_of_many_collectors_has_few_records() {
     let thread = std::thread::spawn(|| {
@@ -377,7 +378,7 @@ fn a_thread_that_has_guards_of_many_collectors_has_few_records() {
         let guards: Vec<_> =
             collectors.iter().map(|collector| [collector.enter(), collector.enter()]).collect();
         assert!(seats::my_records().iter().count() <= 8);
-        // Of the epoch that is now; then of an older one.
+        // Guards of the current epoch; then of an older one.
         assert!(
             collectors.iter().all(|collector| collector.advance().is_ok() && collector.advance().is_err())
         );
@@ -393,7 +394,7 @@ fn a_thread_that_has_guards_of_many_collectors_has_few_records() {
     thread.join().unwrap();
 }
 
-/// The thread could not follow it before, and has no record left that its next guard could share.
+/// The thread could not follow the call before, and has no record left that its next guard could share.
 #[test]
 fn a_call_is_followed_when_a_guard_leaves_that_was_lent_a_record() {
     let others: [_; 8] = core::array::from_fn(|_| Collector::new(true, None));
@@ -414,14 +415,14 @@ fn a_call_is_followed_when_a_guard_leaves_that_was_lent_a_record() {
     });
 }
 
-/// Guards that are kept in variables of their threads.
+/// Guards that are kept in thread-local variables.
 #[test]
 fn threads_whose_guards_leave_when_they_have_ended_lose_no_seats() {
     static COLLECTOR: LazyLock<Collector> = LazyLock::new(|| Collector::new(true, None));
     std::thread_local!(static LATE: Cell<Option<LocalGuard<'static>>> = const { Cell::new(None) });
     let ends_late = || {
         std::thread::spawn(|| {
-            // Before the seat: dropped after it.
+            // Initialized before the seat, so dropped after it.
             LATE.with(|_| ());
             LATE.set(Some(COLLECTOR.enter()));
             seats::number()
@@ -431,7 +432,7 @@ fn threads_whose_guards_leave_when_they_have_ended_lose_no_seats() {
     assert!(taken.len() < 500, "{} seats for one thread after the other", taken.len());
 }
 
-/// As where the kernel does not help, and every guard is one that goes the long way.
+/// As where the kernel does not help, and every guard takes the slow path.
 #[cfg(all(target_os = "linux", not(miri)))]
 #[test]
 fn all_of_this_holds_without_the_kernels_help() {
