@@ -398,7 +398,7 @@ mod tests {
     }
 
     fn free(pieces: impl IntoIterator<Item = NonNull<u8>>) {
-        // SAFETY: of the slab, without anything in them, and nobody else's.
+        // SAFETY: pieces of the slab, without content, which nobody else has.
         pieces.into_iter().for_each(|piece| unsafe { Slab::free(piece) });
     }
 
@@ -469,7 +469,7 @@ mod tests {
                     for some in some.chunks(20) {
                         let mut magazine = Box::new(Magazine::default());
                         some.iter().for_each(|piece| magazine.push(piece.cast()));
-                        // SAFETY: of the slab, without anything in them, and nobody else's.
+                        // SAFETY: pieces of the slab, without content, which nobody else has.
                         unsafe { Slab::free_all(magazine) };
                     }
                 }

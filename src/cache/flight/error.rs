@@ -4,15 +4,15 @@ use core::convert::Infallible;
 use core::error::Error;
 use core::fmt;
 
-/// There is no value: what a cache's `try_get_or_insert_with` and its kin say.
+/// There is no value: the error of a cache's `try_get_or_insert_with` and related methods.
 ///
-/// Whatever it is, the key is as absent as before, or has its old value if that was stale, and the next call tries again:
-/// nothing is remembered of a failure, but where there is an old value to be refreshed.
-/// An error of a loader goes to the caller whose loader it was; others who wait for the key then run their own
-/// loaders, one at a time, so that the last of n waits for n failures. To spare a source that fails, and those who wait, share
-/// the error with them ([`Cache::try_get_or_insert_with_shared`](crate::Cache::try_get_or_insert_with_shared)); to spare it for
-/// longer, cache the failure itself, as a `Result<V, E>` with a short time to live. An old value that is
-/// [refreshed ahead](crate::CacheBuilder::refresh_ahead) of its end takes the place of an error.
+/// Whichever it is, the key is as absent as before, or has its old value if that was stale, and the next call tries again:
+/// failures are not remembered, except where there is an old value to be refreshed. An error of a loader goes to the caller
+/// whose loader it was; other callers that wait for the key then run their own loaders, one at a time, so that the last of n
+/// waits for n failures. To spare a source that fails, and the callers that wait, share the error with them
+/// ([`Cache::try_get_or_insert_with_shared`](crate::Cache::try_get_or_insert_with_shared)); to spare it for longer, cache the
+/// failure itself, as a `Result<V, E>` with a short time to live. If an old value is being [refreshed
+/// ahead](crate::CacheBuilder::refresh_ahead) of its end, that value is returned instead of an error.
 ///
 /// ```
 /// use koel::LoadError;
@@ -31,33 +31,33 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadError<E> {
-    /// The loader of a key asked for the same key, itself or through the loaders of other keys, also in other threads
-    /// or caches. To wait for it would be to wait forever. So would a thread that has [reserved](crate::Reservation) a key and
-    /// asks for it.
+    /// The loader of a key asked for the same key, itself or through the loaders of other keys, even in other threads or
+    /// caches. To wait for it would mean waiting forever. The same holds for a thread that has [reserved](crate::Reservation) a
+    /// key and asks for it.
     ///
-    /// A loader that hands the question to another task or thread and waits for the answer is not noticed. Nor is one that
-    /// awaits what was polled before it began, or before a key was reserved, as `join!` and `select!` poll several futures at a
-    /// time: that asked for its key outside of the loader. Such a circle waits for ever.
+    /// Not detected is a loader that hands the request to another task or thread and waits for the answer. Nor is a loader that
+    /// awaits a future which was polled before the loader began, or before a key was reserved, as `join!` and `select!` poll
+    /// several futures at a time: that future asked for its key outside of the loader. Such a cycle waits for ever.
     ///
     /// Threads of rayon run other tasks while they wait, in `join`, in scopes and in parallel iterators; so does `block_on` of
     /// a runtime that has one thread. If a loader does that, a task that asks for its key may be run in the middle of it, by
-    /// the same thread: that task gets this error, as it may be what the loader waits for. What such a task waits for, the
-    /// loader counts as waiting for, too: so a task may get this error whose wait would have had an end. It can make the value
-    /// itself; or the loader does its work on one thread, or in [`std::thread::scope`], whose threads run nothing else.
+    /// the same thread: that task gets this error, because the loader may be waiting for it. The loader also counts as waiting
+    /// for whatever such a task waits for: so a task may get this error though its wait would have ended. The task can make the
+    /// value itself; or the loader does its work on one thread, or in [`std::thread::scope`], whose threads run nothing else.
     ///
-    /// But such a task may be run by another thread as well, which has taken over a part of the loader's work and waits for the
-    /// rest of that: the task then waits for the loader, and the loader for that thread, for ever. The forms that end in
-    /// `_timeout` give such a wait up.
+    /// But such a task may also be run by another thread, which has taken over a part of the loader's work and waits for the
+    /// rest of it: the task then waits for the loader, and the loader for that thread, for ever. The methods that end in
+    /// `_timeout` give up such a wait.
     Recursion,
-    /// The value did not come in time from whoever is loading it, nor from anybody else. Only waiting for others is limited: a
-    /// loader runs for as long as it takes.
+    /// The value did not come in time, neither from the caller that is loading it nor from any other. Only waiting for others
+    /// is limited: a loader runs for as long as it takes.
     TimedOut,
     /// The loader's own error.
     Loader(E),
 }
 
 impl<E> LoadError<E> {
-    /// The loader's own error, if it is one.
+    /// The loader's own error, if this is one.
     ///
     /// ```
     /// let cache: koel::Cache<u32, u32> = koel::Cache::new(10);
@@ -71,8 +71,8 @@ impl<E> LoadError<E> {
         }
     }
 
-    /// The loader's own error, or what `other` makes of the two that are the cache's. For errors that do not implement
-    /// [`Error`], as boxed ones do not: `?` cannot convert a `LoadError` of them.
+    /// The loader's own error, or what `other` makes of one of the cache's two errors. For error types that do not implement
+    /// [`Error`], such as boxed ones: `?` cannot convert a `LoadError` of them.
     ///
     /// ```
     /// type Fault = Box<dyn std::error::Error + Send + Sync>;
@@ -114,7 +114,7 @@ impl<E: Error + 'static> Error for LoadError<E> {
     }
 }
 
-/// The value; for calls without an error to return it in, recursion panics.
+/// The value. For methods that return no error: recursion panics.
 #[track_caller]
 pub(crate) fn or_panic<V>(loaded: Result<V, LoadError<Infallible>>) -> V {
     match loaded {

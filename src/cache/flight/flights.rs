@@ -1,4 +1,4 @@
-//! All flights: who joins one, and whose value is stale.
+//! All flights: joining one, and marking flights whose values are stale.
 //!
 //! Any thread may call anything at any time.
 
@@ -17,7 +17,7 @@ use crate::hash::Digest;
 use crate::sync::{MutexGuard, Ordering, SCHEDULED, fence};
 use crate::to_key::ToKey;
 
-/// A shard is held for some dozens of nanoseconds, two or three times a load: 32 are enough for any machine.
+/// A shard is locked for some dozens of nanoseconds, two or three times per load: 32 shards are enough for any machine.
 const SHARDS: usize = if SCHEDULED { 1 } else { 32 };
 const _: () = assert!(SHARDS.is_power_of_two());
 
@@ -26,32 +26,32 @@ pub(crate) struct Flights<K, V> {
     shards: Box<[CachePadded<Shard<K, V>>; SHARDS]>,
 }
 
-// SAFETY: it is sent while nobody borrows it: whoever shares an outcome's `Arc` is a `Wait`, which borrows, or was forgotten
-// and does not look any more. Without this, values would have to be `Sync`.
+// SAFETY: it is sent while nobody borrows it: an outcome's `Arc` is shared only with a `Wait`, which borrows, or which was
+// forgotten and does not look any more. Without this, values would have to be `Sync`.
 unsafe impl<K: Send, V: Send> Send for Flights<K, V> {}
 
 /// What [`Flights::join`] makes of its caller.
 pub(super) enum Join<'a, K, V> {
-    /// It loads the key.
+    /// The caller loads the key.
     Leader(Flight<'a, K, V>),
-    /// Another does.
+    /// Another caller loads it.
     Follower(Wait<'a, K, V>),
-    /// Another does who waits for this one.
+    /// Another caller loads it, and waits for this one.
     Recursion,
 }
 
 impl<K, V> Flights<K, V> {
-    /// None yet.
+    /// No flights yet.
     pub(crate) fn new() -> Self {
         Flights { shards: Box::new(core::array::from_fn(|_| CachePadded::new(Shard::new()))) }
     }
 
-    /// How many there are: exact while nobody joins or leaves.
+    /// How many flights there are: exact while nobody joins or leaves.
     pub(crate) fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.len()).sum()
     }
 
-    /// How many follow the flight of a key that one can join.
+    /// How many callers follow the flight of a key that can still be joined.
     #[cfg(any(test, loom))]
     pub(super) fn followers(&self, digest: Digest, key: &K) -> usize
     where
@@ -63,7 +63,7 @@ impl<K, V> Flights<K, V> {
             .map_or(0, |entry| entry.followers())
     }
 
-    /// Those with these digests. hashbrown uses the lowest and the highest bits.
+    /// The shard of this digest. hashbrown uses the lowest and the highest bits.
     #[inline]
     fn shard(&self, digest: Digest) -> &Shard<K, V> {
         &self.shards[digest.prefix() as usize & (SHARDS - 1)]
@@ -76,10 +76,10 @@ impl<K: Eq + Clone, V> Flights<K, V> {
         self.join_from(&running::stack(), digest, key)
     }
 
-    /// The same by the loaders of these flights.
+    /// The same, on behalf of the loaders of these flights.
     pub(super) fn join_from(&self, stack: &[FlightId], digest: Digest, key: &K) -> Join<'_, K, V> {
         let shard = self.shard(digest);
-        // For a new flight, as nearly always. Not under the lock, as `Clone` is the user's.
+        // For a new flight, which is nearly always needed. Not under the lock, because `Clone` is the user's.
         let own_key = key.clone();
         let mut table = shard.table.lock();
         let id = |entry: &Entry<K, V>| shard.id(entry.number);
@@ -102,9 +102,9 @@ impl<K: Eq + Clone, V> Flights<K, V> {
         }
     }
 
-    /// Leads the flight of a key: a new one, or one that has no leader. If `Eq` panics the key is dropped unlocked, as it comes
-    /// before the table.
-    // In line, as most loads begin here.
+    /// Leads the flight of a key: a new one, or one that has no leader. If `Eq` panics, the key is dropped unlocked, because it
+    /// is declared before the table.
+    // Inlined, because most loads begin here.
     #[inline(always)]
     fn lead_in<'a>(
         &'a self,
@@ -117,12 +117,12 @@ impl<K: Eq + Clone, V> Flights<K, V> {
             let number = shard.start(&mut table, digest, own_key);
             let at = At::new(shard, digest, number);
             drop(table);
-            // Pairs with `invalidate`'s: that call sees the flight, or the loader what came before the call [F5].
+            // Pairs with `invalidate`'s: either that call sees the flight, or the loader sees what came before the call [F5].
             fence(Ordering::SeqCst);
             return Ok(Flight::new(at));
         };
         let (number, is_led) = (entry.number, entry.led);
-        // By that one, or from now on by this.
+        // By that other caller, or from now on by this one.
         entry.led = true;
         let at = At::new(shard, digest, number);
         if is_led {
@@ -135,19 +135,19 @@ impl<K: Eq + Clone, V> Flights<K, V> {
         Ok(flight)
     }
 
-    /// Leads the flight of a key, unless it is being loaded: nobody loads it then before that is called off, and who joins
-    /// meanwhile looks it up after that.
+    /// Leads the flight of a key, unless the key is being loaded: then nobody loads it before the flight is called off, and
+    /// callers that join meanwhile look it up after that.
     pub(crate) fn lead(&self, digest: Digest, key: &K) -> Option<Landing<'_, K, V>> {
         let own_key = key.clone();
         self.lead_in(digest, own_key, self.shard(digest).table.lock()).ok().map(Landing::new)
     }
 
-    /// Leads the flight of a key whose value is due, unless somebody leads it [F8].
+    /// Leads the flight of a key whose value is due, unless another caller leads it [F8].
     pub(crate) fn refresh<Q>(&self, digest: Digest, key: &Q) -> Option<Flight<'_, K, V>>
     where
         Q: ?Sized + Equivalent<K> + ToKey<K>,
     {
-        // Before a key is made: until its new value has come all who ask for it do.
+        // Before a key is made: until its new value has come, all callers that ask for the key come here.
         if self.shard(digest).is_led(digest, key) {
             return None;
         }
@@ -158,7 +158,7 @@ impl<K: Eq + Clone, V> Flights<K, V> {
 
 /// A flight that has a leader.
 struct LedByOther<'a, K, V> {
-    /// Dropped first, as the key's drop is the user's.
+    /// Dropped first, because the key's drop is the user's.
     table: MutexGuard<'a, ShardTable<K, V>>,
     at: At<'a, K, V>,
     own_key: K,
@@ -179,21 +179,23 @@ fn follow_without_deadlock<'a, K, V>(mut wait: Wait<'a, K, V>, running: &[Flight
 }
 
 impl<K, V> Flights<K, V> {
-    /// Whether somebody loads this key, and nobody has written to it since, or it cannot be told without waiting.
+    /// Whether this key is being loaded and has not been written to since; also true if that cannot be determined without
+    /// waiting.
     pub(crate) fn may_be_led<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> bool {
         self.shard(digest).may_be_led(digest, key)
     }
 
-    /// The key is about to be written to, or removed, other than by its loader.
+    /// Notes that the key is about to be written to, or removed, other than by its loader.
     ///
     /// What [F5] asks of the cache: every such write calls this before it changes the cache's table, which it does under the
-    /// lock under which leaders ask [`Landing::may_put`] and put their values where there is none that stays. A
-    /// removal takes that lock even if it finds nothing to remove. Evictions and expiry need not call.
+    /// lock under which leaders ask [`Landing::may_put`] and put their values if there is none that stays. A removal takes that
+    /// lock even if it finds nothing to remove. Evictions and expiry need not call.
     ///
     /// Costs a fence and a load while nothing is loaded in this shard.
     #[inline]
     pub(crate) fn invalidate<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) {
-        // Pairs with `join`'s, before the loader runs: that flight's count is seen, or it sees what came before this.
+        // Pairs with `join`'s, before the loader runs: either that flight's count is seen here, or the loader sees what came
+        // before this.
         fence(Ordering::SeqCst);
         let shard = self.shard(digest);
         if !shard.is_idle() {
@@ -201,8 +203,9 @@ impl<K, V> Flights<K, V> {
         }
     }
 
-    /// Begins what decides about a key under the lock of the cache's table, and may write to the source of values itself.
-    /// [`Deciding::done`] when it has, under that lock, does what [`Self::invalidate`] does, and so does its end if it panics.
+    /// Begins an operation that decides about a key under the lock of the cache's table, and may write to the source of values
+    /// itself. When it has decided, [`Deciding::done`], called under that lock, does what [`Self::invalidate`] does, and so
+    /// does the drop if the operation panics.
     pub(crate) fn deciding<'a, Q: ?Sized>(&'a self, digest: Digest, key: &'a Q) -> Deciding<'a, K, V, Q> {
         Deciding { flights: self, digest, key }
     }
@@ -217,7 +220,7 @@ impl<K, V> Flights<K, V> {
     }
 }
 
-/// Something is being decided about a key.
+/// An operation that is deciding about a key.
 #[must_use = "marks the key's flight as stale when it is dropped"]
 pub(crate) struct Deciding<'a, K, V, Q: ?Sized> {
     flights: &'a Flights<K, V>,
@@ -226,7 +229,7 @@ pub(crate) struct Deciding<'a, K, V, Q: ?Sized> {
 }
 
 impl<K, V, Q: ?Sized + Equivalent<K>> Deciding<'_, K, V, Q> {
-    /// It is decided: what is being loaded may have read what was there before.
+    /// Notes that it has decided: the loader that runs may have read what was there before.
     #[inline]
     pub(crate) fn done(self) {
         self.flights.invalidate(self.digest, self.key);
@@ -234,7 +237,7 @@ impl<K, V, Q: ?Sized + Equivalent<K>> Deciding<'_, K, V, Q> {
     }
 }
 
-/// A panic: marks all flights of the digest, as to ask for the key may panic a second time.
+/// On a panic: marks all flights of the digest, because comparing keys may panic a second time.
 impl<K, V, Q: ?Sized> Drop for Deciding<'_, K, V, Q> {
     fn drop(&mut self) {
         // As in `invalidate`: pairs with `join`'s.
@@ -243,7 +246,7 @@ impl<K, V, Q: ?Sized> Drop for Deciding<'_, K, V, Q> {
     }
 }
 
-/// How many, not which: any `K` and `V` will do.
+/// Shows how many, not which: any `K` and `V` will do.
 impl<K, V> fmt::Debug for Flights<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Flights").field("len", &self.len()).finish_non_exhaustive()

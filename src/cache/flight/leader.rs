@@ -1,4 +1,4 @@
-//! Who loads a key: the value comes through it, or its failure does.
+//! The leader, which loads a key: through it comes the value, or the failure.
 
 use core::fmt;
 use std::task::Waker;
@@ -10,21 +10,21 @@ use super::terms::Failure;
 use crate::hash::Digest;
 use crate::reclaim::FirstPanic;
 
-/// Leads a flight: one per flight at a time [F1]. Dropped without having landed (after an error, a panic, or with
-/// the future that held it) it leaves the lead to a follower [F4].
+/// Leads a flight: one per flight at a time [F1]. If it is dropped without having landed (after an error, a panic, or with the
+/// future that held it), it leaves the lead to a follower [F4].
 pub(crate) struct Flight<'a, K, V> {
     at: At<'a, K, V>,
     landed: bool,
     old: Old,
 }
 
-/// What the leader has found of the key.
+/// The value that the leader has found for the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Old {
     Nothing,
     /// A value that is due [F8].
     Due,
-    /// A value that is stale to him [F9].
+    /// A value that is stale to the leader [F9].
     Stale,
 }
 
@@ -33,24 +33,24 @@ impl<'a, K, V> Flight<'a, K, V> {
         Flight { at, landed: false, old: Old::Nothing }
     }
 
-    /// It is led as the key's value is due.
+    /// Makes this a flight that is led because the key's value is due.
     pub(super) fn refreshing(self) -> Self {
         let mut flight = self;
         flight.old = Old::Due;
         flight
     }
 
-    /// Whether it is led as the key's value was due.
+    /// Whether it is led because the key's value was due.
     pub(super) fn refreshes(&self) -> bool {
         self.old == Old::Due
     }
 
-    /// Its leader has found a value, again, and that is stale to him [F9].
+    /// Notes that its leader has found a value again, and that it is stale to the leader [F9].
     pub(super) fn replace(&mut self) {
         self.old = Old::Stale;
     }
 
-    /// The key's.
+    /// The key's digest.
     pub(crate) fn digest(&self) -> Digest {
         self.at.digest
     }
@@ -61,24 +61,24 @@ impl<'a, K, V> Flight<'a, K, V> {
 
     /// Whether the key was written to since the load began, so that the cache must not keep what was loaded [F5].
     ///
-    /// To be asked under the lock of the cache's table under which the value is then put: see
+    /// Must be called under the lock of the cache's table under which the value is then put: see
     /// [`Flights::invalidate`](super::Flights::invalidate). Takes a shard's lock, which is a leaf.
     fn is_stale(&self) -> bool {
         self.at.with(|entry| entry.is_some_and(|entry| entry.stale))
     }
 
-    /// Whether its value may be put into the cache: as [`Flight::is_stale`], mostly without the shard's lock. Whoever has
-    /// marked the flight before he has had the lock under which this is asked, or while he had it, is seen.
+    /// Whether its value may be put into the cache: as [`Flight::is_stale`], mostly without the shard's lock. Sees every writer
+    /// that has marked the flight before or while it held the lock under which this is called.
     fn may_put(&self) -> bool {
         !self.at.may_be_marked() || !self.is_stale()
     }
 
-    /// Who joins from now on does not get its value, but looks it up when the flight has ended.
+    /// Closes the flight: a caller that joins from now on does not get its value, but looks it up when the flight has ended.
     fn close(&self) {
         self.at.with(|entry| entry.into_iter().for_each(|entry| entry.closed = true));
     }
 
-    /// The same, and the flight ends if nobody follows it; what is left of it then.
+    /// The same, and ends the flight if nobody follows it; returns what is left of it then.
     fn close_or_end(&mut self) -> Option<Entry<K, V>> {
         let ended = self.at.end_if(|entry| {
             entry.closed = true;
@@ -88,33 +88,33 @@ impl<'a, K, V> Flight<'a, K, V> {
         ended
     }
 
-    /// Calls `f`, and what that runs does not wait for us [F6].
+    /// Calls `f`; whatever that runs must not wait for this flight [F6].
     pub(crate) fn run<T>(&self, f: impl FnOnce() -> T) -> T {
         let _running = self.running();
         f()
     }
 
-    /// While the result lives, this thread runs the flight's loader.
+    /// Notes that this thread runs the flight's loader while the result lives.
     pub(super) fn running(&self) -> Running {
         running::enter(self.id())
     }
 }
 
 impl<K, V> Flight<'_, K, V> {
-    /// Ends the flight without a value, as the key has one, or as nobody has loaded any [L6]. Each follower looks the key up
-    /// himself: he may have come after its value had left the cache [F2].
+    /// Ends the flight without a value, because the key has one, or because none was loaded [L6]. Each follower looks the key
+    /// up itself: it may have joined after the key's value had left the cache [F2].
     pub(super) fn call_off(mut self) {
         wake_all(self.end());
     }
 
-    /// Ends the flight; what is left of it, with those who slept, to be woken.
+    /// Ends the flight; returns what is left of it, with the sleeping followers, to be woken.
     fn end(&mut self) -> Option<Entry<K, V>> {
         let ended = self.at.end_if(|_| true);
         self.landed = true;
         ended
     }
 
-    /// Ends the flight with what came of it, which each follower gets [F3]; what is left of it, as of [`end`](Self::end).
+    /// Ends the flight with its outcome, which each follower gets [F3]; returns what is left of it, as [`end`](Self::end).
     fn end_with(&mut self, result: impl FnOnce() -> Result<V, Failure>) -> Option<Entry<K, V>> {
         let mut outcome = None;
         let alone = self.at.end_if(|entry| {
@@ -129,7 +129,7 @@ impl<K, V> Flight<'_, K, V> {
         if let Some(outcome) = outcome {
             assert!(outcome.set(result()).is_ok(), "a flight ends once");
         }
-        // Who no longer finds the flight finds the outcome: the lock orders the one before the other.
+        // A follower that no longer finds the flight finds the outcome: the lock orders the one before the other.
         self.end()
     }
 }
@@ -143,7 +143,7 @@ impl<K, V> Drop for Flight<'_, K, V> {
         let ended = self.at.end_if(|entry| {
             entry.led = false;
             entry.closed = false;
-            // Followers of a stale flight cannot take over: the key may have another by now. They join that.
+            // Followers of a stale flight cannot take over: the key may have another flight by now. They join that.
             let ends = entry.stale || entry.followers() == 0;
             if !ends {
                 next = entry.first_sleeper();
@@ -155,10 +155,10 @@ impl<K, V> Drop for Flight<'_, K, V> {
     }
 }
 
-/// A flight that is led on this thread, from before its loader runs until it has landed or failed: what runs meanwhile, the
-/// user's weigher, say, does not wait for it [F6].
+/// A flight that is led on this thread, from before its loader runs until it has landed or failed: code that runs meanwhile,
+/// such as the user's weigher, must not wait for it [F6].
 pub(crate) struct Landing<'a, K, V> {
-    /// Dropped first: whoever is woken as the flight ends may ask for the key, also at once and on this thread.
+    /// Dropped first: a follower that is woken as the flight ends may ask for the key, even at once and on this thread.
     running: Running,
     flight: Flight<'a, K, V>,
     ended: Ended<K, V>,
@@ -178,7 +178,7 @@ impl<'a, K, V> Landing<'a, K, V> {
         Landing { running: flight.running(), flight, ended: Ended(None) }
     }
 
-    /// This thread does something else, until its loader is polled again.
+    /// Notes that this thread does something else until the loader is polled again.
     pub(super) fn pause(self) -> Flight<'a, K, V> {
         drop(self.running);
         self.flight
@@ -189,18 +189,18 @@ impl<'a, K, V> Landing<'a, K, V> {
         self.flight.is_stale()
     }
 
-    /// [`Flight::may_put`]: to be asked under the lock of the cache's table under which the value is then put.
+    /// [`Flight::may_put`]: must be called under the lock of the cache's table under which the value is then put.
     pub(crate) fn may_put(&self) -> bool {
         self.flight.may_put()
     }
 
-    /// The value has been put, and may be taken out when that lock is released: who joins after that must not get it. Mostly
-    /// nobody has joined, and the flight ends.
+    /// Notes that the value has been put, and may be taken out when that lock is released: a caller that joins after that must
+    /// not get it. Mostly nobody has joined, and the flight ends.
     pub(crate) fn has_put(&mut self) {
         self.ended = Ended(self.flight.close_or_end());
     }
 
-    /// Whether it is led as the key's value was due [F8].
+    /// Whether it is led because the key's value was due [F8].
     pub(crate) fn refreshes(&self) -> bool {
         self.flight.refreshes()
     }
@@ -210,14 +210,14 @@ impl<'a, K, V> Landing<'a, K, V> {
         self.flight.replace();
     }
 
-    /// Whether the key had a value that was stale to its leader: what he has loaded may take the place of that, if it still is
+    /// Whether the key had a value that was stale to the leader: the loaded value may take its place, if it is still stale
     /// [F9].
     pub(crate) fn replaces(&self) -> bool {
         self.flight.old == Old::Stale
     }
 
-    /// Who joins from now on looks the key up when the flight has ended: for caches whose values expire, as one may before
-    /// that.
+    /// Closes the flight: a caller that joins from now on looks the key up when the flight has ended. For caches whose values
+    /// expire, because a value may expire before that.
     pub(crate) fn close(&self) {
         self.flight.close();
     }
@@ -228,8 +228,8 @@ impl<'a, K, V> Landing<'a, K, V> {
         self.wake(ended);
     }
 
-    /// Ends the flight with its loader's error. If the key was written to meanwhile nobody else gets that: the key may have a
-    /// value by now.
+    /// Ends the flight with its loader's error. If the key was written to meanwhile, nobody else gets the error: the key may
+    /// have a value by now.
     pub(super) fn fail(mut self, failure: Failure) {
         let ended = match self.is_stale() {
             true => self.flight.end(),
@@ -238,7 +238,7 @@ impl<'a, K, V> Landing<'a, K, V> {
         self.wake(ended);
     }
 
-    /// By whoever has ended the flight.
+    /// Called by the thread that has ended the flight.
     fn wake(self, ended: Option<Entry<K, V>>) {
         drop(self.running);
         wake_all(ended);
@@ -246,16 +246,16 @@ impl<'a, K, V> Landing<'a, K, V> {
 }
 
 impl<K, V: Clone> Landing<'_, K, V> {
-    /// Ends the flight with a value that was loaded, and which the cache has kept or not: each follower gets a clone [F3]. From
-    /// then on this thread may ask for the key.
+    /// Ends the flight with a loaded value, whether the cache has kept it or not: each follower gets a clone [F3]. From then on
+    /// this thread may ask for the key.
     pub(crate) fn land(mut self, value: &V) {
         let ended = self.ended.0.take().or_else(|| self.flight.end_with(|| Ok(value.clone())));
         self.wake(ended);
     }
 }
 
-/// Wakes all who slept, in the order in which they came, even if a waker panics; the first panic goes on afterwards. Not
-/// under a lock.
+/// Wakes all sleeping followers, in the order in which they came, even if a waker panics; the first panic is resumed
+/// afterwards. Not under a lock.
 pub(super) fn wake(sleepers: impl IntoIterator<Item = Waker>) {
     let mut panic = FirstPanic::default();
     for waker in sleepers {
@@ -264,12 +264,12 @@ pub(super) fn wake(sleepers: impl IntoIterator<Item = Waker>) {
     panic.go_on();
 }
 
-/// Wakes all who slept for a flight that has ended, and then drops what is left of it: the key's drop may panic, or that of a
-/// value for which nobody waits any more. Not under a lock.
+/// Wakes all sleeping followers of a flight that has ended, and then drops what is left of it: the key's drop may panic, or
+/// that of a value for which nobody waits any more. Not under a lock.
 fn wake_all<K, V>(ended: Option<Entry<K, V>>) {
     let Some(mut entry) = ended else { return };
     if !entry.has_sleepers() && !std::thread::panicking() {
-        // As mostly: nobody is left asleep if the drop panics, and that goes on by itself.
+        // This is the usual case: nobody is left asleep if the drop panics, and the panic goes on by itself.
         return drop(entry);
     }
     let mut panic = FirstPanic::default();

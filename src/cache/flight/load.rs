@@ -13,15 +13,15 @@ use super::wait::Waited;
 use crate::hash::Digest;
 use crate::to_key::ToKey;
 
-/// What loading needs of the cache. None is called under a lock of the flights.
+/// What loading needs of the cache. No method is called under a lock of the flights.
 pub(crate) trait Table<K, V> {
     fn digest_of(&self, key: &K) -> Digest;
 
-    /// The value of a key, if the cache has it: the leader's second look, and his followers' if he finds it [F2]; and the last
-    /// of who has no time left to wait. Not a miss to be counted.
+    /// The value of a key, if the cache has it: the leader's second look, and its followers' if the leader finds it [F2]; and
+    /// the last look of a caller that has no time left to wait. Not to be counted as a miss.
     fn look_up(&self, digest: Digest, key: &K) -> Option<V>;
 
-    /// The same, if it is not due: the second look of a leader who refreshes it [F8].
+    /// The same, if the value is not due: the second look of a leader that refreshes it [F8].
     fn look_up_fresh(&self, digest: Digest, key: &K) -> Option<V> {
         self.look_up(digest, key)
     }
@@ -29,11 +29,11 @@ pub(crate) trait Table<K, V> {
     /// Notes that a value that is due could not be refreshed: it is not due again for a while [F8].
     fn put_off(&self, _: Digest, _: &K) {}
 
-    /// Puts a loaded value into the cache with its key, lands the flight with it, unlocked, and returns it, or a clone, and
-    /// whether it has put it (from where it may have left); [`Flights::invalidate`] says when it must not put it, and under
-    /// which lock it asks. Code of the user's that runs after the flight has landed may ask for the key. If the flight
-    /// [replaces](Landing::replaces) a value, that goes for which `is_stale` holds, of which this asks without a lock, and no
-    /// other.
+    /// Puts a loaded value into the cache with its key, lands the flight with it, unlocked, and returns the value, or a clone,
+    /// and whether it has put it (it may have left the cache again). [`Flights::invalidate`] says when it must not put the
+    /// value, and under which lock it asks. User code that runs after the flight has landed may ask for the key. If the flight
+    /// [replaces](Landing::replaces) a value, only one for which `is_stale` holds is replaced; this calls `is_stale` without a
+    /// lock.
     fn keep(
         &self,
         digest: Digest,
@@ -47,13 +47,13 @@ pub(crate) trait Table<K, V> {
 /// A key that is to be loaded.
 pub(crate) struct ToLoad<'f, K, V> {
     pub(crate) digest: Digest,
-    /// What this caller leads by now. If the key was not missed, its value is due, and this is the flight in which it is loaded
-    /// anew [F8].
+    /// The flight that this caller already leads. If the key was not missed, its value is due, and this is the flight in which
+    /// it is loaded anew [F8].
     pub(crate) refreshing: Option<Flight<'f, K, V>>,
 }
 
 impl<K, V> ToLoad<'_, K, V> {
-    /// A key, made of the reference. What that runs does not wait for this flight [F6].
+    /// A key, made from the reference. Code that runs for that must not wait for this flight [F6].
     pub(crate) fn own<Q: ?Sized + ToKey<K>>(&self, key: &Q) -> K {
         match &self.refreshing {
             Some(flight) => flight.run(|| key.to_key()),
@@ -62,14 +62,14 @@ impl<K, V> ToLoad<'_, K, V> {
     }
 }
 
-/// To who takes whatever is there [F9].
+/// The `is_stale` of a caller that takes whatever is there [F9].
 pub(crate) fn nothing_is_stale<V>(_: &V) -> bool {
     false
 }
 
 impl<K: Eq + Clone, V: Clone> Flights<K, V> {
-    /// The value of a key that the cache did not have, or only one that is due or stale to this caller: from `load`, or from
-    /// another caller's, for whom this thread waits.
+    /// The value of a key for which the cache had none, or only one that is due or stale to this caller: from `load`, or from
+    /// the loader of another caller, for which this thread waits.
     pub(crate) fn load<E>(
         &self,
         table: &impl Table<K, V>,
@@ -91,7 +91,7 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
                     match wait.block(until) {
                         Some(waited) => waited,
                         None => {
-                            // Somebody else may have put one meanwhile, who did not load it.
+                            // Another thread may have put a value meanwhile without loading it.
                             let there = look_up_if(table, digest, &key, &mut is_stale);
                             // Before there is an answer, as below.
                             drop((key, load));
@@ -115,10 +115,10 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         load_led(table, key, flight, &terms, is_stale, load)
     }
 
-    /// The same for tasks, of any runtime. Dropping the future is always well: if it was loading, another one that waits
-    /// does it instead. One that loads and is neither polled nor dropped holds up who waits for its key; once the key is
-    /// removed, those who come from then on load, and those who waited before wait on.
-    // A reference to what is to be loaded: a future has room for each argument, for as long as there is the future.
+    /// The same for tasks, of any runtime. Dropping the future is always safe: if it was loading, another task that waits does
+    /// so instead. A future that loads and is neither polled nor dropped holds up callers that wait for its key; once the key
+    /// is removed, callers that come from then on load, and those that waited before keep waiting.
+    // A reference to what is to be loaded: a future reserves room for each argument as long as the future exists.
     pub(crate) async fn load_async<'f, E>(
         &'f self,
         table: &impl Table<K, V>,
@@ -127,7 +127,7 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         mut is_stale: impl FnMut(&V) -> bool,
         load: impl Future<Output = Result<V, E>>,
     ) -> Result<V, LoadError<E>> {
-        // Before the flight, so that it is dropped after it: what the loader's `Drop` does finds nobody loading.
+        // Declared before the flight, so that it is dropped after it: whatever the loader's `Drop` does finds nobody loading.
         let load = pin!(load);
         let (digest, mut is_first) = (to_load.digest, true);
         let flight = loop {
@@ -154,7 +154,7 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
 pub(super) type Answer<V, E> = Result<V, LoadError<E>>;
 
 /// The value of a key whose flight this thread leads: from `load`, if the cache does not have it by now.
-// In line: a load would hand all of this on once more.
+// Inlined: a load would otherwise pass all of this on once more.
 #[inline(always)]
 fn load_led<K: Eq + Clone, V: Clone, E>(
     table: &impl Table<K, V>,
@@ -190,7 +190,7 @@ fn load_led<K: Eq + Clone, V: Clone, E>(
     }
 }
 
-/// The same for tasks. The loader is the caller's, so that it is dropped after the flight.
+/// The same for tasks. The loader belongs to the caller, so that it is dropped after the flight.
 async fn load_led_async<K: Eq + Clone, V: Clone, E>(
     table: &impl Table<K, V>,
     key: &K,
@@ -220,7 +220,7 @@ async fn load_led_async<K: Eq + Clone, V: Clone, E>(
         Ok(value) => {
             // Before `Clone`, which is the user's [F6].
             let landing = Landing::new(flight);
-            // A clone: a future that hands its key on by value has room for it twice.
+            // A clone: a future that passes its key on by value would reserve room for it twice.
             let own_key = key.clone();
             Ok(table.keep(digest, own_key, value, landing, is_stale).0)
         }
@@ -234,8 +234,8 @@ async fn load_led_async<K: Eq + Clone, V: Clone, E>(
     }
 }
 
-/// Notes that the value could not be refreshed, if it was to be [F8]. Not if the key was written to meanwhile: then it is
-/// another, or another refreshes it.
+/// Notes that the value could not be refreshed, if it was to be [F8]. Not if the key was written to meanwhile: then the value
+/// is another one, or another caller refreshes it.
 pub(crate) fn put_off<K, V>(table: &impl Table<K, V>, digest: Digest, key: &K, landing: &Landing<'_, K, V>) {
     if landing.refreshes() && !landing.is_stale() {
         table.put_off(digest, key);
@@ -262,13 +262,13 @@ fn look_up_if<K, V>(
     table.look_up(digest, key).filter(|value| !is_stale(value))
 }
 
-/// Whether a wait has ended with a value that is stale to this caller. That does not do if it is his first wait: the load may
-/// have begun before he came. The next one begins later [F9].
+/// Whether a wait has ended with a value that is stale to this caller. That is not acceptable if it is the caller's first wait:
+/// the load may have begun before the caller came. The next one begins later [F9].
 fn is_of_a_stale_value<K, V>(waited: &Waited<'_, K, V>, is_stale: &mut impl FnMut(&V) -> bool) -> bool {
     matches!(waited, Waited::Value(value) if is_stale(value))
 }
 
-/// What a failed load comes to: the old value, if there was one to refresh and it is still there [F8].
+/// The answer after a failed load: the old value, if there was one to refresh and it is still there [F8].
 fn old_or<V, E>(error: LoadError<E>, old: impl FnOnce() -> Option<V>) -> Answer<V, E> {
     match old() {
         Some(old) => {
@@ -280,7 +280,7 @@ fn old_or<V, E>(error: LoadError<E>, old: impl FnOnce() -> Option<V>) -> Answer<
     }
 }
 
-/// What a wait has come to: an answer, or the lead; or neither, and its caller joins anew.
+/// The result of a wait: an answer, or the lead; or neither, and the caller joins anew.
 pub(super) fn follow<'a, K, V, E>(
     waited: Waited<'a, K, V>,
     terms: &Terms<E>,
@@ -292,20 +292,20 @@ pub(super) fn follow<'a, K, V, E>(
         Waited::Failed(failure) => Some(failure),
         Waited::Over => None,
     };
-    // Also instead of an error: of one who could not refresh a value, say, which is still there.
+    // Also instead of an error: a leader may have failed to refresh a value which is still there, for example.
     if let Some(value) = look_up() {
         // Before there is an answer: one that is returned leaks if a drop panics.
         drop(failure);
         return ControlFlow::Break(Ok(value));
     }
-    // An error for which it has no use is as none [F4].
+    // An error for which this caller has no use counts as none [F4].
     match failure.and_then(terms.hear) {
         Some(error) => ControlFlow::Break(Err(LoadError::Loader(error))),
         None => ControlFlow::Continue(None),
     }
 }
 
-/// Ends a flight whose loader failed: its followers get the error if it is shared; else one of them leads next [F4].
+/// Ends a flight whose loader failed: the followers get the error if it is shared; else one of them leads next [F4].
 fn fail<K, V, E>(landing: Landing<'_, K, V>, terms: &Terms<E>, error: E) -> LoadError<E> {
     match (terms.tell)(&error) {
         Some(failure) => landing.fail(failure),

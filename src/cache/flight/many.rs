@@ -1,7 +1,8 @@
-//! Loading many values: what of them one caller leads, he loads by one call.
+//! Loading many values: a caller loads all those that it leads by one call.
 //!
-//! He joins the flights of all keys first, then loads what he leads, and only then waits for what others load: whoever waits
-//! leads nothing, so that of two who ask for the same keys in different orders neither waits for the other [F7].
+//! The caller joins the flights of all keys first, then loads those that it leads, and only then waits for those that others
+//! load: a caller that waits leads nothing, so that of two callers that ask for the same keys in different orders neither waits
+//! for the other [F7].
 
 use core::future::{Future, poll_fn};
 use core::ops::ControlFlow;
@@ -24,22 +25,22 @@ use crate::hash::Digest;
 pub(crate) struct Missed<'k, K, V> {
     pub(crate) digest: Digest,
     pub(crate) key: &'k K,
-    /// What has come of it; its old value at first, if it was not missed, but due [F8].
+    /// The value it got; at first its old value, if it was not missed, but due [F8].
     pub(crate) value: Option<V>,
 }
 
 /// A key that this caller is to load.
 type Led<'f, 'm, 'k, K, V> = (Flight<'f, K, V>, &'m mut Missed<'k, K, V>);
 
-/// One that another loads.
+/// A key that another caller loads.
 type Followed<'f, 'm, 'k, K, V> = (Wait<'f, K, V>, &'m mut Missed<'k, K, V>);
 
-/// One that is being loaded, or put into the cache, on this thread.
+/// A key that is being loaded, or put into the cache, on this thread.
 type Landed<'f, 'm, 'k, K, V> = (Landing<'f, K, V>, &'m mut Missed<'k, K, V>);
 
 impl<K: Eq + Clone, V: Clone> Flights<K, V> {
-    /// The values of keys that the cache did not have, each of them once among these: from `load`, or from other callers', for
-    /// whom this thread waits. None where a loader has none.
+    /// The values of keys that the cache did not have, each of which occurs once: from `load`, or from the loaders of other
+    /// callers, for which this thread waits. No value for keys for which a loader has none.
     pub(crate) fn load_many<E, P: IntoIterator<Item = (K, V)>>(
         &self,
         table: &impl Table<K, V>,
@@ -59,8 +60,8 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         Ok(())
     }
 
-    /// The same for tasks, as [`Flights::load_async`]. What `load` hands out beside a future comes to `end` with what that
-    /// yields: a future around it would have room for it twice.
+    /// The same for tasks, as [`Flights::load_async`]. What `load` returns next to a future is passed to `end` with the
+    /// future's output: a future around both would reserve room for it twice.
     pub(crate) async fn load_many_async<E, P: IntoIterator<Item = (K, V)>, F: Future, B>(
         &self,
         table: &impl Table<K, V>,
@@ -69,13 +70,14 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         mut load: impl FnMut(Vec<K>) -> (F, B),
         mut end: impl FnMut(B, F::Output) -> Result<P, E>,
     ) -> Result<(), LoadError<E>> {
-        // Before the flights, so that it is dropped after them: what the loader's `Drop` does finds nobody loading.
+        // Declared before the flights, so that it is dropped after them: whatever the loader's `Drop` does finds nobody
+        // loading.
         let mut loader = pin!(None);
         let mut pending: Vec<_> = missed.iter_mut().collect();
         while !pending.is_empty() {
             let (led, followed) = self.join_all(pending).ok_or(LoadError::Recursion)?;
             let mut followed = followed.into_iter();
-            // In place: a future of its own for what `load_followed` does makes this one larger.
+            // In place: a future of its own for the work of `load_followed` would make this one larger.
             let round = async {
                 load_led_async(table, led, terms, (&mut load, &mut end), loader.as_mut()).await?;
                 let mut again = Vec::new();
@@ -97,20 +99,20 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         Ok(())
     }
 
-    /// Joins the flights of all; none if one of them waits for this caller.
+    /// Joins the flights of all keys; `None` if one of them waits for this caller.
     #[expect(clippy::type_complexity, reason = "two lists of pairs")]
     fn join_all<'f, 'm, 'k>(
         &'f self,
         missed: Vec<&'m mut Missed<'k, K, V>>,
     ) -> Option<(Vec<Led<'f, 'm, 'k, K, V>>, Vec<Followed<'f, 'm, 'k, K, V>>)> {
-        // What is led from here on does not wait for what is followed.
+        // Flights that are led from here on do not wait for those that are followed.
         let stack = running::stack();
         let (mut led, mut followed) = (Vec::with_capacity(missed.len()), Vec::new());
-        // `Clone`, which is the user's, does not wait for what is led already.
+        // `Clone`, which is the user's, must not wait for flights that are led already.
         let mut running = Vec::new();
         for missed in missed {
             if missed.value.is_some() {
-                // Nobody waits for others who refresh it.
+                // Nobody waits for others that refresh it.
                 if let Some(flight) = self.refresh(missed.digest, missed.key) {
                     running.push(flight.running());
                     led.push((flight, missed));
@@ -130,10 +132,11 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
     }
 }
 
-/// What there is to do with a key when the wait for it is over: nothing; or with the lead, or with neither.
+/// What is left to do with a key when the wait for it is over: nothing; or to go on with the lead, or with neither value nor
+/// lead.
 type ToDo<'f, 'm, 'k, K, V> = Option<(Option<Flight<'f, K, V>>, &'m mut Missed<'k, K, V>)>;
 
-/// Takes what a wait has come to, if that is a value.
+/// Takes the result of a wait, if that is a value.
 fn take<'f, 'm, 'k, K, V, E>(
     table: &impl Table<K, V>,
     waited: Waited<'f, K, V>,
@@ -150,7 +153,7 @@ fn take<'f, 'm, 'k, K, V, E>(
     }
 }
 
-/// Takes what has come of those that are not waited for any more.
+/// Takes the values that have come of those waits that are given up.
 fn take_what_has_come<K, V: Clone, E>(
     table: &impl Table<K, V>,
     followed: vec::IntoIter<Followed<'_, '_, '_, K, V>>,
@@ -158,14 +161,14 @@ fn take_what_has_come<K, V: Clone, E>(
 ) {
     for (wait, missed) in followed {
         if let Some(waited) = wait.ended() {
-            // What was left to him, and others' errors, are nothing to who has an error of his own.
+            // A caller that has an error of its own has no use for leads that were left to it, or for others' errors.
             let _ = take(table, waited, missed, terms);
         }
     }
 }
 
-/// What this caller leads by now: the first of these, which was left to him, and of those that he follows all that nobody
-/// leads. He waits for none of them, so that he may lead several.
+/// The flights that this caller now leads: `first`, which was left to it, and all of those it follows that nobody leads. It
+/// waits for none of them, so that it may lead several.
 fn lead_more<'f, 'm, 'k, K, V>(
     first: Led<'f, 'm, 'k, K, V>,
     followed: &mut vec::IntoIter<Followed<'f, 'm, 'k, K, V>>,
@@ -181,7 +184,7 @@ fn lead_more<'f, 'm, 'k, K, V>(
     led
 }
 
-/// Loads what this caller leads.
+/// Loads the keys that this caller leads.
 fn load_led<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V)>>(
     table: &impl Table<K, V>,
     led: Vec<Led<'_, '_, '_, K, V>>,
@@ -220,12 +223,13 @@ async fn load_led_async<K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V
     let loaded = loaded.await;
     let led = land(led);
     let answer = finish(table, end(begun, loaded), led, terms);
-    // Before others are waited for, and after the flights, as at the end.
+    // Dropped before others are waited for, and after the flights, as at the end.
     loader.set(None);
     answer
 }
 
-/// Waits for what others load, and loads what comes to be led; those of which neither has come, to be joined once more.
+/// Waits for the keys that others load, and loads those whose lead is left to this caller. Returns the keys for which the wait
+/// brought neither, to be joined once more.
 fn load_followed<'m, 'k, K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, V)>>(
     table: &impl Table<K, V>,
     followed: &mut vec::IntoIter<Followed<'_, 'm, 'k, K, V>>,
@@ -235,7 +239,7 @@ fn load_followed<'m, 'k, K: Eq + Clone, V: Clone, E, P: IntoIterator<Item = (K, 
     let mut again = Vec::new();
     while let Some((wait, missed)) = followed.next() {
         let Some(waited) = wait.block(until) else {
-            // Somebody else may have put one meanwhile, who did not load it.
+            // Another thread may have put a value meanwhile without loading it.
             let there = table.look_up(missed.digest, missed.key);
             missed.value = Some(there.ok_or(LoadError::TimedOut)?);
             continue;
@@ -278,7 +282,7 @@ fn finish<K: Eq, V, E, P: IntoIterator<Item = (K, V)>>(
     }
 }
 
-/// Of one that could not be refreshed, the old value if it is still there [F8]. Whether it has a value.
+/// For a key that could not be refreshed, keeps the old value if it is still there [F8]. Returns whether the key has a value.
 fn keep_old<K, V>(table: &impl Table<K, V>, (landing, missed): &mut Landed<'_, '_, '_, K, V>) -> bool {
     if missed.value.is_some() {
         load::put_off(table, missed.digest, missed.key, landing);
@@ -287,16 +291,16 @@ fn keep_old<K, V>(table: &impl Table<K, V>, (landing, missed): &mut Landed<'_, '
     missed.value.is_some()
 }
 
-/// From now on they are loaded on this thread.
+/// Notes that these are loaded on this thread from now on.
 fn land<'f, 'm, 'k, K, V>(led: Vec<Led<'f, 'm, 'k, K, V>>) -> Vec<Landed<'f, 'm, 'k, K, V>> {
-    // The first one last, as it is mostly the first to come back, and who has begun last is the soonest found.
+    // The first one last, because it is mostly the first to come back, and the load that has begun last is found soonest.
     let mut landed: Vec<_> =
         led.into_iter().rev().map(|(flight, missed)| (Landing::new(flight), missed)).collect();
     landed.reverse();
     landed
 }
 
-/// Those that are not there by now [F2].
+/// The keys that are still not there [F2].
 fn look_again<'f, 'm, 'k, K, V>(
     table: &impl Table<K, V>,
     led: Vec<Landed<'f, 'm, 'k, K, V>>,
@@ -314,12 +318,12 @@ fn look_again<'f, 'm, 'k, K, V>(
     lacking
 }
 
-/// Their keys.
+/// The keys of these flights.
 fn keys<K: Clone, V>(led: &[Landed<'_, '_, '_, K, V>]) -> Vec<K> {
     led.iter().map(|(_, missed)| missed.key.clone()).collect()
 }
 
-/// Lands those among `led` that were loaded. The others have failed.
+/// Lands those of `led` that were loaded. The others have failed.
 fn keep<K: Eq, V>(
     table: &impl Table<K, V>,
     led: Vec<Landed<'_, '_, '_, K, V>>,
@@ -327,7 +331,7 @@ fn keep<K: Eq, V>(
 ) {
     let mut awaited = Awaited { led: led.into_iter().map(Some).collect(), next: 0, by_key: HashTable::new() };
     for (key, value) in pairs {
-        // Else it was not asked for, or came before.
+        // Otherwise it was not asked for, or has come before.
         if let Some((landing, missed)) = awaited.take(table, &key) {
             missed.value = Some(table.keep(missed.digest, key, value, landing, load::nothing_is_stale).0);
         }
@@ -338,22 +342,23 @@ fn keep<K: Eq, V>(
     leave(awaited.led);
 }
 
-/// Leaves them to others, the first one last: who follows all of them in this order sleeps for that, and finds the others left.
+/// Leaves them to others, the first one last: a caller that follows all of them in this order sleeps for the first, and finds
+/// that the others were left.
 fn leave<T>(mut led: Vec<T>) {
     while led.pop().is_some() {}
 }
 
-/// What is led, until it has come.
+/// The keys that are led, until their values have come.
 struct Awaited<'f, 'm, 'k, K, V> {
     led: Vec<Option<Landed<'f, 'm, 'k, K, V>>>,
-    /// The first that was not passed by. Many loaders keep the order of their keys.
+    /// The first that was not passed over. Many loaders keep the order of their keys.
     next: usize,
-    /// All of them, as soon as one is looked for elsewhere.
+    /// All of them, once one is not the next in order.
     by_key: HashTable<usize>,
 }
 
 impl<'f, 'm, 'k, K: Eq, V> Awaited<'f, 'm, 'k, K, V> {
-    /// The one with this key.
+    /// Takes the flight with this key.
     fn take(&mut self, table: &impl Table<K, V>, key: &K) -> Option<Landed<'f, 'm, 'k, K, V>> {
         let is_it = |led: &Option<Landed<'f, 'm, 'k, K, V>>| {
             led.as_ref().is_some_and(|(_, missed)| missed.key == key)

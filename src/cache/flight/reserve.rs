@@ -1,4 +1,4 @@
-//! Reserving a key: the steps from a miss to the lead of its flight, with which the caller then loads it himself [F10].
+//! Reserving a key: the steps from a miss to the lead of its flight, with which the caller then loads the key itself [F10].
 
 use core::convert::Infallible;
 use core::ops::ControlFlow;
@@ -26,7 +26,7 @@ impl Held {
     }
 }
 
-/// From now on it may be anybody's.
+/// From now on the flight may be led by any thread.
 impl Drop for Held {
     fn drop(&mut self) {
         waits::forget(self.id);
@@ -36,16 +36,16 @@ impl Drop for Held {
 /// The value of a key, or the lead of its flight.
 type Reserved<'f, K, V> = Result<V, Flight<'f, K, V>>;
 
-/// What comes next for who asks for a key.
+/// The next step for a caller that asks for a key.
 enum Next<'f, K, V> {
-    /// Another leads.
+    /// Another caller leads.
     Wait(Wait<'f, K, V>),
     Done(Result<Reserved<'f, K, V>, LoadError<Infallible>>),
 }
 
 impl<K: Eq + Clone, V: Clone> Flights<K, V> {
-    /// The value of a key that the cache did not have, if another caller loads it, for whom this thread waits, or has loaded
-    /// it; else the lead of its flight.
+    /// The value of a key that the cache did not have, if another caller has loaded it, or is loading it: then this thread
+    /// waits. Otherwise the lead of the key's flight.
     pub(crate) fn reserve(
         &self,
         table: &impl Table<K, V>,
@@ -61,7 +61,7 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
             };
             waited = wait.block(*until.get_or_insert_with(|| terms.until()));
             if waited.is_none() {
-                // Somebody else may have put one meanwhile, who did not load it.
+                // Another thread may have put a value meanwhile without loading it.
                 return table.look_up(digest, key).map(Ok).ok_or(LoadError::TimedOut);
             }
         }
@@ -83,7 +83,7 @@ impl<K: Eq + Clone, V: Clone> Flights<K, V> {
         }
     }
 
-    /// Goes on from what a wait has come to, if there was one, as far as can be gone without another.
+    /// Goes on from the result of a wait, if there was one, as far as possible without another wait.
     fn next<'f>(
         &'f self,
         table: &impl Table<K, V>,

@@ -1,6 +1,6 @@
 //! The loads whose loaders are running on this thread: each was asked for by the one before it.
 //!
-//! A thread's own, so nothing is shared. A loader that is a future runs while it is polled.
+//! The list is the thread's own, so nothing is shared. A loader that is a future runs while it is polled.
 
 use core::cell::{Cell, RefCell};
 use core::marker::PhantomData;
@@ -9,27 +9,27 @@ use core::mem::ManuallyDrop;
 use super::shard::FlightId;
 use crate::sync::{per_thread, with_mine};
 
-/// Places are counted from the outermost on. Of a load that was over before another that began later the place is left, and
-/// empty. The last place is not.
+/// Places are counted from the outermost on. If a load is over before another that began later, its place remains, empty. The
+/// last place is never empty.
 struct Mine {
     /// How many places there are.
     places: Cell<usize>,
-    /// What is in the first, which mostly is the only one.
+    /// The load in the first place, which mostly is the only one.
     first: Cell<Option<FlightId>>,
-    /// The others. It owns memory only while there are any, as nobody drops it.
+    /// The other places. Owns memory only while there are any, because nobody drops it.
     others: RefCell<Vec<Option<FlightId>>>,
 }
 
-// Without a destructor, so that destructors of other variables, in which there may be loads, find it.
+// Without a destructor, so that destructors of other variables, which may run loads, find it.
 per_thread! {
     static RUNNING: ManuallyDrop<Mine> = ManuallyDrop::new(Mine::new());
 }
 
-/// While it lives, a loader runs on this thread; its place among them. Not `Send`: it is about this thread.
+/// While this lives, a loader runs on this thread; holds its place among the loads. Not `Send`: it is about this thread.
 #[derive(Debug)]
 pub(super) struct Running(usize, PhantomData<*mut OfOneThreadUnlessDetached>);
 
-/// What the compiler names to who sends a [`Reservation`](crate::Reservation), or holds one across an `.await`.
+/// A name that the compiler shows to a user that sends a [`Reservation`](crate::Reservation), or holds one across an `.await`.
 enum OfOneThreadUnlessDetached {}
 
 /// Notes that the flight's loader runs from now on.
@@ -37,13 +37,13 @@ pub(super) fn enter(id: FlightId) -> Running {
     Running(push(id), PhantomData)
 }
 
-/// Its place.
+/// Adds a load and returns its place.
 #[inline]
 fn push(id: FlightId) -> usize {
     with_mine(&RUNNING, |running| running.push(id))
 }
 
-/// All that run on this thread, outermost first.
+/// All loads that run on this thread, outermost first.
 #[inline]
 pub(super) fn stack() -> Vec<FlightId> {
     with_mine(&RUNNING, |running| if running.places.get() == 0 { Vec::new() } else { running.stack() })
@@ -69,7 +69,7 @@ impl Mine {
         self.first.get().into_iter().chain(self.others.borrow().iter().flatten().copied()).collect()
     }
 
-    /// The load at this place is over.
+    /// Notes that the load at this place is over.
     #[inline]
     fn end(&self, place: usize) {
         if place == 0 {
@@ -88,7 +88,7 @@ impl Mine {
         if let Some(other) = place.checked_sub(1).and_then(|at| others.get_mut(at)) {
             *other = None;
         }
-        // No empty ones at the end.
+        // No empty places at the end.
         while others.last().is_some_and(Option::is_none) {
             others.pop();
         }

@@ -1,7 +1,7 @@
 //! Some of the flights.
 //!
-//! A shard's lock guards its flights; it is a leaf: under it run `K`'s `Eq`, which may look keys up and write nothing
-//! [E3], and clones of wakers, and nothing else of anybody's.
+//! A shard's lock guards its flights; it is a leaf: of others' code, only `K`'s `Eq`, which may look keys up and write nothing
+//! [E3], and the cloning of wakers run under it.
 
 use core::fmt;
 
@@ -13,35 +13,35 @@ use crate::hash::Digest;
 use crate::reentry::Comparing;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, global};
 
-/// An empty table that has room for more than this gives it back.
+/// An empty table that has room for more than this gives its memory back.
 const KEPT_CAPACITY: usize = 64;
 
 global! {
-    /// Shards that were made.
+    /// How many shards have been made.
     static SHARD_NUMBERS: AtomicU64 = AtomicU64::new(0);
 }
 
 /// Some of the flights.
 pub(super) struct Shard<K, V> {
-    /// No other shard of the process has or had it.
+    /// No other shard of the process has or had this number.
     number: u64,
-    /// As many as `table` has; stored under its lock.
+    /// As many flights as `table` has; stored under its lock.
     loads: AtomicUsize,
-    /// How often some of its flights were to be marked as stale; stored under the table's lock.
+    /// How often flights of this shard were to be marked as stale; stored under the table's lock.
     marks: AtomicU64,
     pub(super) table: Mutex<ShardTable<K, V>>,
 }
 
 /// Flights by their keys.
 pub(super) struct ShardTable<K, V> {
-    /// One of them. Mostly it is the only one, which need not be looked for.
+    /// One of the flights. Mostly it is the only one, and need not be searched for.
     first: Option<Entry<K, V>>,
-    /// The others.
+    /// The other flights.
     more: HashTable<Entry<K, V>>,
     next_number: u64,
 }
 
-/// A flight's name, which none before had: a wait for it that was forgotten means no other one.
+/// A flight's identity, which no flight before had: a forgotten wait for it cannot be taken for a wait for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FlightId {
     /// Its shard's number.
@@ -49,19 +49,19 @@ pub(super) struct FlightId {
     number: u64,
 }
 
-/// Where a flight is to be found.
+/// Where to find a flight.
 pub(super) struct At<'a, K, V> {
     pub(super) shard: &'a Shard<K, V>,
     pub(super) digest: Digest,
     pub(super) number: u64,
-    /// The shard's, when the flight was not stale.
+    /// The shard's count of marks, when the flight was not stale.
     marks: u64,
 }
 
 impl<K, V> Shard<K, V> {
-    /// Without flights.
+    /// A shard without flights.
     pub(super) fn new() -> Self {
-        // Relaxed: each gets another one.
+        // Relaxed: each shard gets a different number.
         let number = SHARD_NUMBERS.fetch_add(1, Ordering::Relaxed);
         let table = ShardTable { first: None, more: HashTable::new(), next_number: 0 };
         Shard { number, loads: AtomicUsize::new(0), marks: AtomicU64::new(0), table: Mutex::new(table) }
@@ -73,15 +73,15 @@ impl<K, V> Shard<K, V> {
         self.loads.load(Ordering::Relaxed)
     }
 
-    /// Nobody loads any of its keys.
+    /// Whether none of its keys is being loaded.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         // Relaxed: ordered by the fences of `join` and `invalidate`.
         self.loads.load(Ordering::Relaxed) == 0
     }
 
-    /// What [`Flights::invalidate`](super::flights::Flights::invalidate) does where somebody is loading. By itself, so that
-    /// who writes has nothing to prepare for it.
+    /// What [`Flights::invalidate`](super::flights::Flights::invalidate) does if a key is being loaded. A function of its own,
+    /// so that writers have nothing to prepare for it.
     #[cold]
     #[inline(never)]
     pub(super) fn invalidate<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) {
@@ -90,7 +90,7 @@ impl<K, V> Shard<K, V> {
         self.mark(entry);
     }
 
-    /// The same for all keys of a digest, which calls nothing of anybody's.
+    /// The same for all keys of a digest; calls no user code.
     #[cold]
     pub(super) fn invalidate_digest(&self, digest: Digest) {
         let mut table = self.table.lock();
@@ -109,23 +109,23 @@ impl<K, V> Shard<K, V> {
         V: 'e,
     {
         entries.into_iter().for_each(Entry::mark_stale);
-        // Relaxed, both: this lock orders them, and, for a leader who asks, that of the cache's table [F5].
+        // Relaxed, both: this lock orders them, and, for a leader that asks, that of the cache's table [F5].
         self.marks.store(self.marks().wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// How often some of them were to be marked as stale.
+    /// How often flights were to be marked as stale.
     #[inline]
     fn marks(&self) -> u64 {
         self.marks.load(Ordering::Relaxed)
     }
 
-    /// Whether somebody loads this key, and nobody has written to it since.
+    /// Whether this key is being loaded, and has not been written to since.
     pub(super) fn is_led<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> bool {
         !self.is_idle() && self.table.lock().is_led(digest, key)
     }
 
-    /// The same; yes, if it cannot be told at once. Waits for nobody: it may be asked by the user's `Eq`, which runs under the
-    /// lock.
+    /// The same; true if that cannot be determined at once. Waits for nobody: it may be called by the user's `Eq`, which runs
+    /// under the lock.
     pub(super) fn may_be_led<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> bool {
         !self.is_idle() && self.table.try_lock().is_none_or(|mut table| table.is_led(digest, key))
     }
@@ -134,7 +134,7 @@ impl<K, V> Shard<K, V> {
         FlightId { shard: self.number, number }
     }
 
-    /// Starts a flight in this shard's table; its number.
+    /// Starts a flight in this shard's table; returns its number.
     pub(super) fn start(&self, table: &mut ShardTable<K, V>, digest: Digest, key: K) -> u64 {
         let number = table.insert(digest, key);
         // Relaxed: ordered by `join`'s fence.
@@ -157,8 +157,8 @@ impl<K, V> ShardTable<K, V> {
         self.first.iter_mut().chain(self.more.iter_mut())
     }
 
-    /// [`ShardTable::find`], by the user's `Eq`: what that looks up runs no destructor and no listener, as it would under this
-    /// table's lock.
+    /// [`ShardTable::find`], by the user's `Eq`: look-ups that it makes run no destructor and no listener, because these would
+    /// run under this table's lock.
     #[inline]
     pub(super) fn find_equal(
         &mut self,
@@ -199,7 +199,7 @@ impl<K, V> ShardTable<K, V> {
         }
     }
 
-    /// The same, if it is not the first.
+    /// The same, if the flight is not the first.
     #[cold]
     fn take_more(&mut self, digest: Digest, number: u64) -> Option<Entry<K, V>> {
         let is_it = |entry: &Entry<K, V>| entry.digest == digest && entry.number == number;
@@ -210,7 +210,7 @@ impl<K, V> ShardTable<K, V> {
         Some(taken)
     }
 
-    /// A new flight, with a leader; its number.
+    /// Adds a new flight, with a leader; returns its number.
     fn insert(&mut self, digest: Digest, key: K) -> u64 {
         let number = self.next_number;
         self.next_number += 1;
@@ -235,34 +235,34 @@ fn find_in<'t, K, V>(
 }
 
 impl<'a, K, V> At<'a, K, V> {
-    /// A flight that is not stale: to be asked under the lock under which that was seen.
+    /// A flight that is not stale: to be called under the lock under which that was seen.
     pub(super) fn new(shard: &'a Shard<K, V>, digest: Digest, number: u64) -> Self {
         At { shard, digest, number, marks: shard.marks() }
     }
 
-    /// Whether the flight may have been marked as stale since, or another one of its shard was.
+    /// Whether this flight, or another one of its shard, may have been marked as stale since.
     #[inline]
     pub(super) fn may_be_marked(&self) -> bool {
         self.shard.marks() != self.marks
     }
 
-    /// Its name.
+    /// The flight's identity.
     pub(super) fn id(&self) -> FlightId {
         self.shard.id(self.number)
     }
 
-    /// Looks at the flight, or at nothing if it has ended, under the lock.
+    /// Calls `f` with the flight, or with `None` if it has ended, under the lock.
     pub(super) fn with<T>(&self, f: impl FnOnce(Option<&mut Entry<K, V>>) -> T) -> T {
         f(self.shard.table.lock().find_numbered(self.digest, self.number))
     }
 
-    /// Changes the flight under the lock, and ends it if `f` says so: what is left of it is the caller's, to drop and to
-    /// wake outside of the lock.
+    /// Changes the flight under the lock, and ends it if `f` says so: the caller gets what is left of it, to drop and to wake
+    /// outside of the lock.
     pub(super) fn end_if(&self, f: impl FnOnce(&mut Entry<K, V>) -> bool) -> Option<Entry<K, V>> {
         let mut table = self.shard.table.lock();
         let ends = table.find_numbered(self.digest, self.number).is_some_and(f);
         let ended = if ends { table.take(self.digest, self.number) } else { None };
-        // Relaxed: who sees it is not to learn anything from it.
+        // Relaxed: a thread that reads it is to learn nothing else from it.
         self.shard.loads.store(table.len(), Ordering::Relaxed);
         ended
     }

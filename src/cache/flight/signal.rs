@@ -1,6 +1,6 @@
 //! What a blocked thread sleeps on: a waker that ends its sleep.
 //!
-//! Not the thread's own parking: that has one token, which may be the caller's.
+//! Not the thread's own parking: that has only one token, which the caller may be using.
 
 use std::sync::Arc;
 use std::task::Wake;
@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::sync::{Condvar, Mutex};
 
-/// For one thread to wait for, and any to give.
+/// A signal that one thread waits for, and any thread may give.
 #[derive(Debug, Default)]
 pub(super) struct Signal {
     given: Mutex<bool>,
@@ -16,7 +16,7 @@ pub(super) struct Signal {
 }
 
 impl Signal {
-    /// Waits for the signal and takes it; `false` if it was not there at the time `until`.
+    /// Waits for the signal and takes it; returns `false` if it has not come by the time `until`.
     pub(super) fn wait(&self, until: Option<Instant>) -> bool {
         let mut given = self.given.lock();
         while !*given {

@@ -1,6 +1,6 @@
-//! The smallest cache that loads once: what the tests and the models run the flights with.
+//! The smallest cache that loads once, with which the tests and the models run the flights.
 //!
-//! It does what a cache has to do, and shows it: a map behind one lock, and no bound.
+//! It does what a cache has to do, in the simplest way: a map behind one lock, and no bound.
 
 use core::any::Any;
 use core::convert::Infallible;
@@ -23,17 +23,17 @@ type Hasher = BuildHasherDefault<DefaultHasher>;
 pub struct LoadOnce<K, V> {
     flights: Flights<K, V>,
     map: Mutex<HashMap<K, Kept<V>, Hasher>>,
-    /// It keeps nothing any more that is loaded, as if it were too heavy.
+    /// Whether it keeps no loaded value any more, as if all were too heavy.
     refuses: Mutex<bool>,
 }
 
-/// A value.
+/// A value that the cache keeps.
 #[derive(Clone, Debug)]
 struct Kept<V> {
     value: V,
-    /// It is near its end [F8].
+    /// Whether it is near its end [F8].
     is_due: bool,
-    /// It is not to be loaded anew for a while all the same.
+    /// Whether it is nevertheless not to be loaded anew for a while.
     is_put_off: bool,
 }
 
@@ -42,7 +42,7 @@ impl<V> Kept<V> {
         Kept { value, is_due: false, is_put_off: false }
     }
 
-    /// It is to be loaded anew.
+    /// Whether it is to be loaded anew.
     fn needs_refresh(&self) -> bool {
         self.is_due && !self.is_put_off
     }
@@ -75,13 +75,13 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         let _old = self.map.lock().insert(key, Kept::fresh(value));
     }
 
-    /// Removes a key, and hands its value out.
+    /// Removes a key, and returns its value.
     pub fn remove(&self, key: &K) -> Option<V> {
         self.flights.invalidate(Self::digest(key), key);
         self.map.lock().remove(key).map(|kept| kept.value)
     }
 
-    /// Removes a key if this holds for its value.
+    /// Removes a key if the condition holds for its value.
     pub fn remove_if(&self, key: &K, condition: impl FnOnce(&V) -> bool) {
         let mut map = self.map.lock();
         let deciding = self.flights.deciding(Self::digest(key), key);
@@ -90,7 +90,7 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         let _old = if goes { map.remove(key) } else { None };
     }
 
-    /// From now on the value of a key, if it has one, is to be loaded anew.
+    /// Makes the value of a key, if it has one, due to be loaded anew.
     pub fn make_due(&self, key: &K) {
         let mut map = self.map.lock();
         map.get_mut(key).into_iter().for_each(|kept| (kept.is_due, kept.is_put_off) = (true, false));
@@ -102,7 +102,7 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         let _old = core::mem::take(&mut *self.map.lock());
     }
 
-    /// Removes a key, but not because it is out of date.
+    /// Removes a key, not because its value is out of date.
     pub fn evict(&self, key: &K) {
         let _old = self.map.lock().remove(key);
     }
@@ -126,7 +126,7 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         }
     }
 
-    /// The value, loaded if need be, or if it is stale to this caller.
+    /// The value, loaded if absent, or if it is stale to this caller.
     pub fn try_get_or_insert_if<E>(
         &self,
         key: &K,
@@ -159,7 +159,7 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         }
     }
 
-    /// The same; who waits gets the loader's error.
+    /// The same; waiting callers get the loader's error.
     pub fn try_get_or_insert_shared_if<E: Any + Send + Sync>(
         &self,
         key: &K,
@@ -175,7 +175,7 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         }
     }
 
-    /// The same, waiting for another caller for so long at most.
+    /// The same, waiting for another caller for at most the given time.
     pub fn try_get_or_insert_timeout<E>(
         &self,
         key: &K,
@@ -189,7 +189,7 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         }
     }
 
-    /// The value, loaded if need be; who waits gets the loader's error.
+    /// The value, loaded if need be; waiting callers get the loader's error.
     pub fn try_get_or_insert_shared<E: Any + Send + Sync>(
         &self,
         key: &K,
@@ -221,7 +221,8 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         }
     }
 
-    /// The value; or this caller has the lead, and `load` says what he does with it: puts a value, or leaves it to others.
+    /// The value; or this caller gets the lead, and `load` says what it does with it: puts a value, or leaves the load to
+    /// others.
     pub fn reserve(
         &self,
         key: &K,
@@ -244,7 +245,7 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         }
     }
 
-    /// The value of a key; or it is to be loaded, and if it is due, by this caller.
+    /// The value of a key; or the key is to be loaded, and if its value is due, by this caller.
     fn look(&self, key: &K) -> Result<V, ToLoad<'_, K, V>> {
         let kept = self.map.lock().get(key).cloned().ok_or(Self::lacking(key))?;
         let flight = kept.needs_refresh().then(|| self.flights.refresh(Self::digest(key), key)).flatten();
@@ -254,12 +255,12 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         }
     }
 
-    /// A key that is missed.
+    /// A missed key.
     fn lacking<'f>(key: &K) -> ToLoad<'f, K, V> {
         ToLoad { digest: Self::digest(key), refreshing: None }
     }
 
-    /// The value, loaded if need be; who waits gets the loader's error.
+    /// The value, loaded if need be; waiting callers get the loader's error.
     pub async fn try_get_or_insert_shared_async<E: Any + Send + Sync>(
         &self,
         key: &K,
@@ -276,7 +277,7 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         }
     }
 
-    /// The values of keys that it does not have, or that are due, each of which comes once: loaded together.
+    /// The values of keys that the cache does not have, or whose values are due, each of which occurs once: loaded together.
     pub fn try_load_many<E, P: IntoIterator<Item = (K, V)>>(
         &self,
         keys: &[K],
@@ -287,7 +288,7 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         Ok(missed.into_iter().map(|missed| missed.value).collect())
     }
 
-    /// The same; who waits gets the loader's error.
+    /// The same; waiting callers get the loader's error.
     pub fn try_load_many_shared<E: Any + Send + Sync, P: IntoIterator<Item = (K, V)>>(
         &self,
         keys: &[K],
@@ -320,12 +321,12 @@ impl<K: Hash + Eq + Clone, V: Clone> LoadOnce<K, V> {
         keys.iter().map(|key| Missed { digest: Self::digest(key), key, value: due(key) }).collect()
     }
 
-    /// Does not keep what is loaded from now on.
+    /// Makes the cache keep nothing that is loaded from now on.
     pub fn refuse(&self) {
         *self.refuses.lock() = true;
     }
 
-    /// How many wait for a key that may be kept.
+    /// How many callers wait for a load of this key that may be kept.
     pub fn followers(&self, key: &K) -> usize {
         self.flights.followers(Self::digest(key), key)
     }
@@ -363,7 +364,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Table<K, V> for LoadOnce<K, V> {
     ) -> (V, bool) {
         let refuses = *self.refuses.lock();
         let mut map = self.map.lock();
-        // Under the lock, as no cache does that is used.
+        // Under the lock, which no real cache does.
         let mut goes = |kept: &Kept<V>| match landing.replaces() {
             true => is_stale(&kept.value),
             false => landing.refreshes() && kept.is_due,

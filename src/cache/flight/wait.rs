@@ -1,4 +1,4 @@
-//! Who waits for a key that another loads: a future, also for threads.
+//! A wait for a key that another caller loads: a future, also for threads.
 
 use core::fmt;
 use core::future::Future;
@@ -18,26 +18,26 @@ use super::waits::Edge;
 /// How a wait ends.
 #[derive(Debug)]
 pub(super) enum Waited<'a, K, V> {
-    /// With what the leader loaded.
+    /// With the value that the leader loaded.
     Value(V),
-    /// The leader's loader failed, and that is its error.
+    /// The leader's loader failed, with this error.
     Failed(Failure),
-    /// The leader failed: it is this one's turn to load.
+    /// The leader failed: it is this caller's turn to load.
     Lead(Flight<'a, K, V>),
-    /// The leader called the flight off, as the key has a value, say; or had closed it before this one came; or failed, and the
-    /// key was written to while it loaded: look again, or join.
+    /// The leader called the flight off, for instance because the key has a value; or had closed it before this caller came; or
+    /// failed, and the key was written to while it loaded: look again, or join.
     Over,
 }
 
-/// Follows a flight. Dropped early it leaves no trace, and wakes the next if it was to take over [F4].
+/// Follows a flight. If it is dropped early, it leaves no trace, and wakes the next follower if it was to take over [F4].
 pub(super) struct Wait<'a, K, V> {
     at: At<'a, K, V>,
     ticket: u64,
-    /// Until the wait has ended.
+    /// Present until the wait has ended.
     outcome: Option<Arc<Outcome<V>>>,
-    /// What other loads wait for, through this.
+    /// What other loads wait for through this wait.
     edge: Option<Edge>,
-    /// It has ended, and is no longer among the followers.
+    /// Whether it has ended, and is no longer among the followers.
     over: bool,
 }
 
@@ -57,7 +57,7 @@ impl<'a, K, V> Wait<'a, K, V> {
         self.edge = Some(edge);
     }
 
-    /// Leads from now on if the leader has failed and nobody has followed him yet [F4]; else it waits as before.
+    /// Takes the lead if the leader has failed and nobody has taken over yet [F4]; else waits as before.
     pub(super) fn try_lead(mut self) -> Result<Flight<'a, K, V>, Self> {
         let at = self.at;
         let taken =
@@ -77,7 +77,7 @@ impl<'a, K, V> Wait<'a, K, V> {
 }
 
 impl<'a, K, V: Clone> Wait<'a, K, V> {
-    /// What it has come to, if it has ended.
+    /// The result of the wait, if it has ended.
     pub(super) fn ended(mut self) -> Option<Waited<'a, K, V>> {
         match Pin::new(&mut self).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(waited) => Some(waited),
@@ -95,7 +95,7 @@ impl<'a, K, V: Clone> Wait<'a, K, V> {
                 return Some(waited);
             }
             if !signal.wait(until) {
-                // What came in the last moment counts; otherwise the drop of `self` passes on what comes later.
+                // A result that came at the last moment counts; otherwise the drop of `self` passes on what comes later.
                 return match Pin::new(&mut self).poll(&mut context) {
                     Poll::Ready(waited) => Some(waited),
                     Poll::Pending => None,
@@ -119,7 +119,7 @@ impl<'a, K, V: Clone> Future for Wait<'a, K, V> {
                 old_waker = entry.take_over(ticket);
                 return Some(true);
             }
-            // Who leaves the lead, or lands, takes the waker under the same lock: it is not missed [F4].
+            // A leader that leaves the lead, or lands, takes the waker under the same lock: it is not missed [F4].
             old_waker = entry.sleep(ticket, cx.waker());
             None
         });
@@ -140,7 +140,8 @@ impl<'a, K, V: Clone> Future for Wait<'a, K, V> {
             Some(Err(failure)) => Waited::Failed(failure),
             None => Waited::Over,
         };
-        // Before it is returned, when it would leak if the last who waits dropped the loader's and that panicked.
+        // Before the value is returned: it would leak then if the last waiting caller dropped the loader's value and that
+        // panicked.
         drop(outcome);
         Poll::Ready(waited)
     }
@@ -157,7 +158,8 @@ impl<K, V> Drop for Wait<'_, K, V> {
             if entry.led {
                 return false;
             }
-            // It may have been woken to take over: the next is. If that was not so, the next wakes for nothing.
+            // This follower may have been woken to take over: the next one is woken now. If it was not, the next wakes for
+            // nothing.
             wakers.1 = entry.first_sleeper();
             entry.followers() == 0
         });

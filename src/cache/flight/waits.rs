@@ -1,7 +1,8 @@
 //! Which load waits for which, among loads whose loaders wait for other keys: a graph that never has a cycle [F6].
 //!
-//! One for the process, for loaders of one cache ask another. Only loaders, and who has reserved a key, come here, if
-//! they wait for what *another* thread or task loads; any other caller waits for others, and nobody for it.
+//! There is one graph for the process, because loaders of one cache may ask another. Only loaders, and callers that have
+//! reserved a key, come here, if they wait for what *another* thread or task loads; any other caller waits for others, and
+//! nobody waits for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,27 +14,28 @@ global! {
 }
 
 global! {
-    /// How many edges there are, so that who reserves keys and waits for none takes no lock of the whole process.
+    /// How many edges there are, so that a caller that reserves keys and waits for none takes no process-wide lock.
     static EDGES: AtomicUsize = AtomicUsize::new(0);
 }
 
 #[derive(Debug)]
 struct Waits {
     next: u64,
-    /// By the load that waits, and the number of its wait: a future can have several.
+    /// Keyed by the load that waits and the number of its wait: a future can have several.
     edges: BTreeMap<(FlightId, u64), FlightId>,
 }
 
-/// While it lives, some loads wait for one.
+/// While this lives, some loads wait for one.
 #[derive(Debug)]
 pub(super) struct Edge {
     from: Vec<FlightId>,
     number: u64,
 }
 
-/// All loads of a thread's stack wait for a flight; `None` if it waits for one of them, so that all would for ever.
+/// Notes that all loads of a thread's stack wait for a flight; `None` if the flight waits for one of them, so that all would
+/// wait for ever.
 ///
-/// Looks and notes under one lock: of the waits that close a circle, the last one sees the others.
+/// Looks and notes under one lock: of the waits that form a circle, the last one sees the others.
 pub(super) fn for_flight(from: Vec<FlightId>, to: FlightId) -> Option<Edge> {
     let mut waits = WAITS.lock();
     if waits.reaches(to, &from) {
@@ -46,11 +48,11 @@ pub(super) fn for_flight(from: Vec<FlightId>, to: FlightId) -> Option<Edge> {
     Some(Edge { from, number })
 }
 
-/// Of this load nobody is to be told any more for what it waits, though a wait be begun. By the thread on which it ran: what it
-/// waits for was noted there.
+/// Forgets what this load waits for, even if a wait has begun. Called by the thread on which the load ran: what it waits for
+/// was noted there.
 pub(super) fn forget(from: FlightId) {
-    // Relaxed: its partner is this thread's own store in `counted`, as edges from this load were noted here; none older is
-    // read.
+    // Relaxed: its partner is this thread's own store in `counted`, because edges from this load were noted here; no older
+    // value is read.
     if EDGES.load(Ordering::Relaxed) == 0 {
         return;
     }
@@ -68,7 +70,7 @@ impl Waits {
         EDGES.store(self.edges.len(), Ordering::Relaxed);
     }
 
-    /// Whether `start` is one of `goals`, or waits for one, through whatever others.
+    /// Whether `start` is one of `goals`, or waits for one, directly or through others.
     fn reaches(&self, start: FlightId, goals: &[FlightId]) -> bool {
         let (mut seen, mut ahead) = (BTreeSet::from([start]), vec![start]);
         while let Some(at) = ahead.pop() {

@@ -1,4 +1,4 @@
-//! [`Adaptive`]: a window, a clock whose hand is on a short lead, and ghosts.
+//! [`Adaptive`]: a window, a clock whose hand is on a short leash, and ghosts.
 //!
 //! ```text
 //!                 new                        back from the ghost
@@ -10,19 +10,19 @@
 //!            rejected: ghost                demoted: ghost
 //! ```
 //!
-//! What is new passes through the *window*, first in first out, and reaches *main* if it was hit there, or if it comes back
-//! while the ghost of what was *rejected* remembers it. So far this is S3-FIFO (Yang et al., SOSP 2023) and, before it,
-//! 2Q (Johnson and Shasha, VLDB 1994). Two things are different:
+//! New items pass through the *window*, first in first out, and reach *main* if they were hit there, or if they come back while
+//! the ghost of the *rejected* remembers them. So far this is S3-FIFO (Yang et al., SOSP 2023) and, before it, 2Q (Johnson and
+//! Shasha, VLDB 1994). Two things are different:
 //!
-//! * Main does not give way to everything. Whoever wants in may send main's hand a few steps on; if it meets only
-//!   items that were hit since it last came by, main stays as it is, and they have lost one hit each. So the rate at which
-//!   items come back is weighed against the rate at which main is hit: a loop that is larger than the cache keeps what
-//!   fits, where S3-FIFO thrashes.
-//! * The window's share is not fixed. As in ARC (Megiddo and Modha, FAST 2003) a key that comes back shortly after the
-//!   window rejected it says that the window is too small, and one that comes back after main demoted it says that main is;
-//!   the rarer of the two witnesses counts for more.
+//! * Main does not give way to everything. A candidate may move main's hand a few steps; if the hand meets only items that were
+//!   hit since it last passed, main stays as it is, and they have lost one hit each. So the rate at which items come back is
+//!   weighed against the rate at which main is hit: a loop that is larger than the cache keeps what fits, where S3-FIFO
+//!   thrashes.
+//! * The window's share is not fixed. As in ARC (Megiddo and Modha, FAST 2003), a key that comes back shortly after the window
+//!   rejected it indicates that the window is too small, and one that comes back after main demoted it indicates that main is;
+//!   the rarer of the two counts for more.
 //!
-//! Where entries have weights, what is as heavy as many others is [turned away](Adaptive::turns_away) until the ghost of the
+//! Where entries have weights, an entry as heavy as many others is [turned away](Adaptive::turns_away) until the ghost of the
 //! rejected says that it is worth them: see `heavy`.
 
 use super::ghost::Ghost;
@@ -30,21 +30,21 @@ use super::mark::{self, MAIN, SEEN};
 use super::ring::Ring;
 use super::{Heat, Locator, Newcomer, Residents, WindowShare, has_room};
 
-/// Steps of main's hand that one candidate may ask for. More bring main nearer to LRU, fewer nearer to never changing.
+/// Steps of main's hand that one candidate may ask for. More steps bring main nearer to LRU, fewer nearer to never changing.
 const STEPS: usize = 4;
 /// The same for a key that came back late.
 const LATE_STEPS: usize = 1;
-/// After so many items that were spared, as they were hit, somebody goes all the same: the lock is held meanwhile.
+/// After so many items were spared because they were hit, one is evicted all the same: the lock is held meanwhile.
 pub(super) const PATIENCE: usize = 512;
-/// And after so many more for each that has gone, where one newcomer is as heavy as many: as often as marks tell.
+/// After so many more for each item that has been evicted, if one newcomer is as heavy as many: as many hits as a mark counts.
 pub(super) const PATIENCE_EACH: usize = 2;
-/// Of fewer residents only every other key that comes back late is worth a step. In a loop of twice the capacity such keys and
-/// main's items are asked for equally often; where there are few, chance decides which lose their last hit: ten entries had no
-/// hits, and have 45%.
+/// With fewer residents, only every other key that comes back late is worth a step. In a loop of twice the capacity, such keys
+/// and main's items are asked for equally often; where there are few, chance decides which lose their last hit: with ten
+/// entries there were no hits, and now 45%.
 pub(super) const FEW: usize = 64;
 /// A rejected key that comes back within `residents / EARLY` further rejections has come early.
 const EARLY: usize = 4;
-/// What the window may have of the capacity; it begins with the least.
+/// The window's least and largest share of the capacity; it begins with the least.
 const WINDOW_SHARE: (f64, f64) = (0.01, 0.9);
 /// A key that came back moves the window's share by the mean item's weight, but by less where that is much: as if
 /// there were so many residents more.
@@ -71,23 +71,23 @@ impl Reach {
 
 /// One segment's queues.
 ///
-/// An insertion that sends the window's front away writes the first line and the one that `rejected` begins with, and fetches
-/// them from the core that inserted before: what it writes should be in few lines.
+/// An insertion that evicts the window's front writes the first line and the one that `rejected` begins with, and fetches them
+/// from the core that inserted before: what it writes should be in few lines.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Adaptive {
     pub(super) window: Ring,
     pub(super) capacity: u64,
-    /// From this weight on it is the window that gives way: the target rounded up, at least 1.
+    /// From this weight on, the window is the queue that gives way: the target rounded up, at least 1.
     pub(super) due: u64,
     pub(super) main: Ring,
-    /// What the window may weigh, of a capacity of at least 1: between the bounds of [`WINDOW_SHARE`].
+    /// How much the window may weigh, of a capacity of at least 1: between the bounds of [`WINDOW_SHARE`].
     target: f64,
     /// Whether a hand has met an item that was hit.
     pub(super) has_met_hits: bool,
-    /// Whether a ring has dropped stale entries: one that it kept may be another's.
+    /// Whether a ring has dropped stale entries: an entry that it kept may be another item's.
     has_compacted: bool,
-    /// Flips with each rejected key that comes back late: of fewer than [`FEW`] residents the odd ones are worth no step.
+    /// Flips with each rejected key that comes back late: with fewer than [`FEW`] residents, the odd ones are worth no step.
     late_is_odd: bool,
     pub(super) rejected: Option<Ghost>,
     demoted: Option<Ghost>,
@@ -130,7 +130,7 @@ impl Adaptive {
         self.window.len() + self.main.len()
     }
 
-    /// Starts loading what `admit` will read of a key, and, with `resident`, of who is the first that may go for it.
+    /// Starts loading what `admit` will read for a key, and, with `resident`, for the first item that may be evicted for it.
     #[inline]
     pub(super) fn prefetch(&self, newcomer: Newcomer, resident: impl Fn(Locator)) {
         for ghost in [&self.rejected, &self.demoted].into_iter().flatten() {
@@ -149,10 +149,10 @@ impl Adaptive {
         }
     }
 
-    /// Whether it is the window that gives way now, rather than main.
+    /// Whether the window, rather than main, gives way now.
     #[inline]
     fn window_is_due(&self) -> bool {
-        // It is not empty then: `due` is at least 1.
+        // The window is not empty then: `due` is at least 1.
         self.main.len() == 0 || self.window.weight() >= self.due
     }
 
@@ -160,7 +160,8 @@ impl Adaptive {
     pub(super) fn admit<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> u8 {
         let Newcomer { locator, weight } = newcomer;
         let steps = self.recall(locator);
-        // Nobody has to go for it while there is room for both. Who is heavy has not been turned away: more than a few may go.
+        // Nothing is evicted for it while there is room for both queues. A heavy newcomer has not been turned away: more than a
+        // few items may be evicted.
         let admitted = steps.is_some_and(|steps| {
             self.fits(weight)
                 || self.room_in_main(weight, steps, residents)
@@ -181,12 +182,12 @@ impl Adaptive {
         mark
     }
 
-    /// Whether nobody has been evicted yet, or turned away.
+    /// Whether nothing has been evicted or turned away yet.
     pub(super) fn has_kept_all(&self) -> bool {
         self.rejected.is_none() && self.demoted.is_none()
     }
 
-    /// Before all that is there. What the ghosts knew is lost.
+    /// Adds an item before all that are there. What the ghosts knew is lost.
     pub(super) fn restore<R: Residents>(&mut self, newcomer: Newcomer, heat: Heat, residents: &mut R) -> u8 {
         let mark = heat.adaptive_mark();
         let ring = self.ring_of(mark);
@@ -196,7 +197,7 @@ impl Adaptive {
         mark
     }
 
-    /// Gives back the memory of entries of those who have left.
+    /// Gives back the memory of entries whose items have left.
     pub(super) fn tidy<R: Residents>(&mut self, residents: &mut R) {
         for (ring, queue) in [(&mut self.window, 0), (&mut self.main, MAIN)] {
             self.has_compacted |= ring.tidy(queue, residents);
@@ -207,12 +208,13 @@ impl Adaptive {
         self.target.min(self.capacity as f64)
     }
 
-    /// What window and main share: of a capacity of nothing the window has its part for when there is something again.
+    /// The capacity that window and main share. It counts as at least 1, so that the window keeps its share of an empty
+    /// capacity for when there is some again.
     fn shared(&self) -> f64 {
         self.capacity.max(1) as f64
     }
 
-    /// What another cache learned, unless something has been evicted here: then this one knows its own requests.
+    /// Takes over what another cache learned, unless something has been evicted here: then this cache knows its own requests.
     pub(super) fn learn(&mut self, share: WindowShare) {
         if self.has_kept_all() {
             self.set_target(share.part() * self.shared());
@@ -221,9 +223,10 @@ impl Adaptive {
 
     /// Items to which no entry leads, if the table has just doubled.
     ///
-    /// Items whose locators have one place are not told apart: one's entry may have led to another's eviction, or to the other,
-    /// when that one was removed; that is then the one that is kept where stale ones are dropped. As many entries as items have
-    /// that place then; but not in a table of twice the buckets, where their locators may have two.
+    /// Items whose locators have one place cannot be told apart: one item's entry may have led to another's eviction, or may
+    /// mean the other item after the one was removed; it is then the entry that is kept when stale ones are dropped. As many
+    /// entries as items have that place then; but not in a table of twice the buckets, where their locators may have two
+    /// places.
     pub(super) fn strays<R: Residents>(&self, residents: &mut R) -> Vec<R::Slot> {
         let nobody_has_left = self.has_kept_all() && !self.has_compacted;
         if nobody_has_left && !self.window.may_be_stale() && !self.main.may_be_stale() {
@@ -232,7 +235,7 @@ impl Adaptive {
         self.walk(residents).1
     }
 
-    /// The items that entries lead to, main's and then the window's, each from the back of its ring; and the others.
+    /// The items that entries lead to, main's and then the window's, each from the back of its ring; and the other items.
     fn walk<R: Residents>(&self, residents: &mut R) -> (Vec<R::Slot>, Vec<R::Slot>) {
         let (mut found, mut strays) = (Vec::with_capacity(self.len()), Vec::new());
         // From the back: an item's own entry is the last of those that could mean it.
@@ -249,7 +252,7 @@ impl Adaptive {
         (found, strays)
     }
 
-    /// Gives an item that has none an entry: before all others, as it may have lost its own long ago.
+    /// Gives an item that has none an entry: before all others, because it may have lost its own long ago.
     pub(super) fn adopt(&mut self, locator: Locator, mark: u8) {
         self.ring_of(mark).adopt(locator);
     }
@@ -257,13 +260,13 @@ impl Adaptive {
     /// All items, first those of the window, from the front of each ring to its back.
     pub(super) fn order<R: Residents>(&self, residents: &mut R) -> Vec<(R::Slot, Heat)> {
         let (mut order, strays) = self.walk(residents);
-        // First to go, see `evict_stray`.
+        // These are the first to go, see `evict_stray`.
         order.extend(strays);
         let with_heat = |slot| (slot, Heat::of_adaptive(residents.mark(slot)));
         order.into_iter().rev().map(with_heat).collect()
     }
 
-    /// Evicts until so much more fits.
+    /// Evicts until `weight` more fits.
     #[inline(never)]
     pub(super) fn make_room<R: Residents>(&mut self, weight: u64, residents: &mut R) {
         if !self.fits(weight) {
@@ -271,7 +274,7 @@ impl Adaptive {
         }
     }
 
-    /// Evicts somebody, and others until so much more fits, or nobody is left.
+    /// Evicts an item, and more until `weight` more fits, or none is left.
     #[inline(always)]
     fn evict_for<R: Residents>(&mut self, weight: u64, residents: &mut R) {
         let mut spared = 0;
@@ -318,20 +321,20 @@ impl Adaptive {
         has_room(self.capacity, self.weight(), weight)
     }
 
-    /// Whether main has room beside the window's share.
+    /// Whether main has room next to the window's share.
     #[inline]
     fn fits_main(&self, weight: u64) -> bool {
         self.fits_main_without(0, weight)
     }
 
-    /// The same, once `freed` has gone.
+    /// The same, once `freed` has been evicted.
     #[inline]
     fn fits_main_without(&self, freed: u64, weight: u64) -> bool {
         let room = self.capacity.saturating_sub(self.due).max(1);
         (self.main.weight() - freed).saturating_add(weight) <= room
     }
 
-    /// What the ghosts know of a key that comes: how many steps of main's hand it is worth, if any. They forget it.
+    /// What the ghosts know of a newcomer: how many steps of main's hand it is worth, if any. They forget it.
     #[inline(always)]
     fn recall(&mut self, locator: Locator) -> Option<usize> {
         let known = |ghost: &Option<Ghost>| ghost.as_ref().map_or(0, |ghost| ghost.len()).max(1) as f64;
@@ -344,7 +347,7 @@ impl Adaptive {
             self.set_target(self.target + self.step() * by);
             return Some(STEPS);
         }
-        // What main demoted has to pass through the window again: a loop's items would else replace each other.
+        // A key that main demoted has to pass through the window again: otherwise a loop's items would replace each other.
         if self.demoted.as_mut().and_then(|ghost| ghost.take(locator)).is_some() {
             let by = (known(&self.rejected) / known(&self.demoted)).max(1.0);
             self.set_target(self.target - self.step() * by);
@@ -352,13 +355,13 @@ impl Adaptive {
         None
     }
 
-    /// By how much one key that came back moves the window's share: a mean item.
+    /// The amount by which one key that came back moves the window's share: a mean item.
     #[inline]
     fn step(&self) -> f64 {
         self.capacity as f64 / (self.len() + DAMPING) as f64
     }
 
-    /// Sets what the window may weigh, within its bounds.
+    /// Sets how much the window may weigh, within its bounds.
     fn set_target(&mut self, target: f64) {
         let capacity = self.shared();
         self.target = target.clamp(WINDOW_SHARE.0 * capacity, WINDOW_SHARE.1 * capacity);
@@ -367,8 +370,8 @@ impl Adaptive {
         self.due = (whole + u64::from((whole as f64) < self.target)).max(1);
     }
 
-    /// Moves or evicts the item at the window's front, of which it evicts who comes after too many that were spared. How many
-    /// have been, less what each that has gone makes up for.
+    /// Moves or evicts the item at the window's front; evicts it if too many were spared before it. Returns how many have been
+    /// spared, less what each eviction makes up for.
     #[inline(always)]
     fn step_window<R: Residents>(&mut self, spared: usize, residents: &mut R) -> usize {
         let Some(locator) = self.window.peek(0) else { return self.evict_stray(residents) };
@@ -379,7 +382,7 @@ impl Adaptive {
         let weight = residents.weight(slot);
         let was_hit = mark::hits(residents.mark(slot)) > 0;
         self.has_met_hits |= was_hit;
-        // Who is being replaced is in use, as who was hit, and is not asked whether there is room.
+        // An item that is being replaced is in use, like one that was hit, and moves whether or not there is room.
         if residents.stays(slot)
             || was_hit && spared < PATIENCE && self.room_in_main(weight, STEPS, residents)
         {
@@ -400,14 +403,15 @@ impl Adaptive {
         }
     }
 
-    /// The ghost of the rejected remembers a key.
+    /// Makes the ghost of the rejected remember a key.
     #[inline(always)]
     pub(super) fn reject(&mut self, locator: Locator) {
         let len = self.len();
         remember(&mut self.rejected, len, REJECTED, locator);
     }
 
-    /// Takes a hit from the item at main's front and sends it to the back, or evicts it; as [`step_window`](Self::step_window).
+    /// Takes a hit from the item at main's front and sends it to the back, or evicts it; returns the same as
+    /// [`step_window`](Self::step_window).
     fn step_main<R: Residents>(&mut self, spared: usize, residents: &mut R) -> usize {
         let Some((locator, slot)) = self.next_main(0, residents) else { return self.evict_stray(residents) };
         if residents.stays(slot) {
@@ -425,18 +429,18 @@ impl Adaptive {
     /// Sends the item at main's front, which stays, to the back.
     #[cold]
     fn pass_by<R: Residents>(&mut self, locator: Locator, spared: usize, residents: &mut R) -> usize {
-        // Another one with its locator is not found as long as it is there.
+        // Another item with its locator is not found as long as it is there.
         if spared > 2 * PATIENCE {
             return self.evict_stray(residents);
         }
         self.requeue(0, locator);
-        // If it is alone there, it is the window that gives way.
+        // If it is alone in main, the window gives way.
         if self.main.len() == 1 { spared.max(PATIENCE) + 1 } else { spared + 1 }
     }
 
-    /// Makes room in main for a candidate in at most so many steps of the hand; else main stays as it is.
+    /// Makes room in main for a candidate in at most `steps` steps of the hand; else main stays as it is.
     fn room_in_main<R: Residents>(&mut self, weight: u64, steps: usize, residents: &mut R) -> bool {
-        // The first entries of main, not hit, which are to go if there are enough of them.
+        // The first entries of main that were not hit, to be evicted if there are enough of them.
         let mut victims = [None; STEPS];
         let mut held = 0;
         let mut freed = 0;
@@ -449,7 +453,7 @@ impl Adaptive {
                 self.requeue(held, locator);
                 continue;
             }
-            // Of two items with one locator the other may be meant: it gets away this time.
+            // Of two items with one locator, the other may be meant: it is spared this time.
             if mark::hits(residents.mark(slot)) > 0
                 || victims.iter().flatten().any(|&(_, other)| other == slot)
             {
@@ -469,7 +473,7 @@ impl Adaptive {
         true
     }
 
-    /// The entry of main at `index` and its item, after stale ones there have been dropped.
+    /// The entry of main at `index` and its item, after stale entries there have been dropped.
     fn next_main<R: Residents>(&mut self, index: usize, residents: &R) -> Option<(Locator, R::Slot)> {
         loop {
             let locator = self.main.peek(index)?;
@@ -480,14 +484,14 @@ impl Adaptive {
         }
     }
 
-    /// The entry of main at `index` goes to the back, with one hit less.
+    /// Moves the entry of main at `index` to the back, with one hit less.
     fn spare<R: Residents>(&mut self, index: usize, locator: Locator, slot: R::Slot, residents: &mut R) {
         self.has_met_hits = true;
         residents.set_mark(slot, mark::less(residents.mark(slot)));
         self.requeue(index, locator);
     }
 
-    /// The entry of main at `index` goes to the back.
+    /// Moves the entry of main at `index` to the back.
     #[inline(always)]
     fn requeue(&mut self, index: usize, locator: Locator) {
         self.main.pop(index);
@@ -495,7 +499,8 @@ impl Adaptive {
     }
 
     /// Evicts any item. Every item has an entry, unless its `Hash` contradicted itself, or panicked when it was to be
-    /// [adopted](Self::adopt): then its entry leads nowhere, and was dropped as stale. Or it leads to one that stays.
+    /// [adopted](Self::adopt): then its entry leads nowhere, and was dropped as stale. Or its entry leads to an item that
+    /// stays.
     #[cold]
     #[inline(never)]
     fn evict_stray<R: Residents>(&mut self, residents: &mut R) -> usize {
@@ -518,8 +523,8 @@ impl Adaptive {
     }
 }
 
-/// Puts a key into a ghost that is made for `len` residents and one more, the one that is leaving; a new one if there are
-/// now far more or fewer than it was made for.
+/// Puts a key into a ghost that is made for `len` residents and one more, the one that is leaving; into a new ghost if there
+/// are now far more or fewer than it was made for.
 #[inline(always)]
 fn remember(ghost: &mut Option<Ghost>, len: usize, reach: Reach, locator: Locator) {
     let reach = reach.beside(len + 1);

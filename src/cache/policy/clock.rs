@@ -3,8 +3,8 @@
 use super::swept::{Rule, Swept};
 use super::{Heat, Newcomer, Residents, mark};
 
-/// One bit of the mark says that there was a hit since the hand came by. The hand clears it, and takes the first item
-/// it finds without (Fan, Andersen and Kaminsky, NSDI 2013, section 3.4; after Corbato, 1968).
+/// One bit of the mark says that there was a hit since the hand last passed. The hand clears it, and takes the first item it
+/// finds without (Fan, Andersen and Kaminsky, NSDI 2013, section 3.4; after Corbato, 1968).
 pub(super) type Clock = Swept<OneBit>;
 
 /// The rule of [`Clock`].
@@ -24,7 +24,7 @@ impl Rule for OneBit {
         Heat::new(u8::from(mark::hit(mark) == 0), true)
     }
 
-    /// New items enter without the bit, as in the paper's memcached, or one scan would turn the hand all the way round.
+    /// New items enter without the bit, as in the paper's memcached; otherwise one scan would turn the hand all the way round.
     fn admit<R: Residents>(_: &mut Clock, _: Newcomer, _: &mut R) -> u8 {
         mark::CLOCK
     }

@@ -1,4 +1,4 @@
-//! [`Ghost`]: which keys were evicted lately, and how long ago.
+//! [`Ghost`]: a memory of which keys were evicted lately, and how long ago.
 
 use super::Locator;
 use crate::hash::{Digest, scale};
@@ -6,25 +6,25 @@ use crate::prefetch::prefetch;
 
 /// Two-byte fingerprints of evicted keys, each with the epoch of its eviction, in sets that are queues.
 ///
-/// Remembers about the last `reach` keys: an epoch is a fifteenth of them, and a key is forgotten when its epoch is too
-/// old, or when its set is full of younger ones. Takes a stranger for a key it remembers in up to one of 500 cases (eight
+/// Remembers about the last `reach` keys: an epoch is a fifteenth of them, and a key is forgotten when its epoch is too old, or
+/// when its set is full of younger ones. Mistakes another key for one it remembers in up to one of 500 cases (eight
 /// fingerprints of 12 bits).
 ///
-/// What a key that comes writes is in the first line, see [`Adaptive`](super::adaptive::Adaptive).
+/// What the arrival of a key writes is in the first line, see [`Adaptive`](super::adaptive::Adaptive).
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Ghost {
     sets: Box<[Set]>,
-    /// How many keys that came in epochs that are not forgotten were not taken.
+    /// How many keys came in epochs that are not yet forgotten and were not taken.
     len: u32,
-    /// How many are still to come in this epoch, of `epoch_keys`.
+    /// How many keys are still to come in this epoch, of `epoch_keys`.
     left: u32,
     epoch_keys: u32,
     /// The epoch of keys that come now.
     epoch: u16,
     /// From this age on, in epochs, a key is forgotten.
     limit: u16,
-    /// How many of each epoch were not taken; of the present one, those that are still to come count as well.
+    /// How many keys of each epoch were not taken; for the current one, those that are still to come count as well.
     counts: [u32; EPOCHS],
 }
 
@@ -32,21 +32,22 @@ pub(super) struct Ghost {
 type Set = [u16; WAYS];
 
 const WAYS: usize = 8;
-/// How many are told apart by four bits.
+/// How many epochs four bits can distinguish.
 const EPOCHS: usize = 16;
 /// The longest reach, far more than a segment has slots for.
 const MOST: usize = 1 << 31;
 
-/// Whether a set has this fingerprint: mostly not. Without a branch, so that all are compared at once.
+/// Whether a set has this fingerprint: mostly not. Without branches, so that all are compared at once.
 #[inline]
 fn has(set: &Set, print: u16) -> bool {
     set.iter().fold(false, |any, &entry| any | (entry >> 4 == print))
 }
 
-/// Where a set has this fingerprint, and how many epochs ago it came.
+/// Where in a set this fingerprint is, and how many epochs ago it came.
 ///
-/// The steps from now to the youngest and from each to the next are added up, so that no age is too great for four bits. A step
-/// is, unless a set is left alone for all epochs that they tell apart, as two of ten thousand are: then its keys seem young.
+/// The steps from now to the youngest and from each to the next are added up, so that no age is too great, only steps have to
+/// fit four bits. They do unless no key comes to a set for as many epochs as four bits can distinguish, as happens to two of
+/// ten thousand: then its keys seem young.
 fn find(set: &[u16], print: u16, now: u16) -> Option<(usize, u16)> {
     let (mut epoch, mut age) = (now, 0);
     for (way, &entry) in set.iter().enumerate() {
@@ -60,7 +61,7 @@ fn find(set: &[u16], print: u16, now: u16) -> Option<(usize, u16)> {
 }
 
 impl Ghost {
-    /// Remembers about the last `reach` keys.
+    /// A ghost that remembers about the last `reach` keys.
     pub(super) fn new(reach: usize) -> Self {
         let reach = reach.clamp(1, MOST);
         let epoch_keys = reach.div_ceil(EPOCHS - 1);
@@ -75,7 +76,7 @@ impl Ghost {
         }
     }
 
-    /// Made for about this many keys.
+    /// About how many keys it was made for.
     #[inline]
     pub(super) fn reach(&self) -> usize {
         self.epoch_keys as usize * usize::from(self.limit)
@@ -87,7 +88,7 @@ impl Ghost {
         self.len as usize
     }
 
-    /// Remembers a key. One that is there already is then there twice, and taken the younger first.
+    /// Remembers a key. A key that is there already is then there twice, and the younger one is taken first.
     #[inline]
     pub(super) fn push(&mut self, locator: Locator) {
         if self.left == 0 {
@@ -101,7 +102,7 @@ impl Ghost {
         self.len += 1;
     }
 
-    /// The next epoch begins, and one more is forgotten.
+    /// Begins the next epoch, and forgets the oldest.
     #[cold]
     fn turn(&mut self) {
         self.epoch = (self.epoch + 1) % EPOCHS as u16;
@@ -111,13 +112,13 @@ impl Ghost {
         self.counts[usize::from(self.epoch)] = self.epoch_keys;
     }
 
-    /// Starts loading what `take` and `push` read of a key.
+    /// Starts loading what `take` and `push` read for a key.
     #[inline]
     pub(super) fn prefetch(&self, locator: Locator) {
         prefetch(self.sets.as_ptr().wrapping_add(self.place(locator).0));
     }
 
-    /// How many times a key is remembered, of eight at most, and among how many of the last keys at the most.
+    /// How many times a key is remembered, eight at most, and among how many of the last keys at the most.
     pub(super) fn times(&self, locator: Locator) -> (usize, usize) {
         let (set, print) = self.place(locator);
         let mut set = &self.sets[set][..];
@@ -129,21 +130,21 @@ impl Ghost {
         (times, (usize::from(age) + 1) * self.epoch_keys as usize - self.left as usize)
     }
 
-    /// Forgets a key, and says about how many were pushed after it, if it was remembered.
+    /// Forgets a key, and returns about how many were pushed after it, if it was remembered.
     #[inline]
     pub(super) fn take(&mut self, locator: Locator) -> Option<usize> {
         let (set, print) = self.place(locator);
         if has(&self.sets[set], print) { self.take_from(set, print) } else { None }
     }
 
-    /// The same, of a key that seems to be there. By itself, as that is rare.
+    /// The same, for a key that seems to be there. A function of its own, because that is rare.
     #[inline(never)]
     fn take_from(&mut self, set: usize, print: u16) -> Option<usize> {
         let set = &mut self.sets[set];
         let (way, age) = find(set, print, self.epoch)?;
         let epoch = (usize::from(self.epoch) + EPOCHS - usize::from(age) % EPOCHS) % EPOCHS;
         let to_come = if age == 0 { self.left } else { 0 };
-        // None left of its epoch: it only seems so young.
+        // No key is left of its epoch: it only seems so young.
         if age >= self.limit || self.counts[epoch] == to_come {
             return None;
         }
@@ -153,7 +154,7 @@ impl Ghost {
         self.len -= 1;
         let epoch_keys = self.epoch_keys as usize;
         let filled = epoch_keys - self.left as usize;
-        // From the middle of its epoch.
+        // Counted from the middle of its epoch.
         Some(match usize::from(age) {
             0 => filled / 2,
             age => filled + (age - 1) * epoch_keys + epoch_keys / 2,
@@ -214,7 +215,7 @@ mod tests {
         let within = (14_400..20_000).filter(|&i| ghost.take(key(i)).is_some()).count();
         assert!(within > 4700, "{within}");
         let mut ghost = after(20_000, 6000);
-        // Two fingerprints in a thousand are those of others.
+        // Two fingerprints in a thousand are other keys'.
         let beyond = (0..13_900).filter(|&i| ghost.take(key(i)).is_some()).count();
         assert!(beyond < 60, "{beyond}");
     }
@@ -226,7 +227,7 @@ mod tests {
         assert!((1..300).contains(&strangers), "{strangers} of 100,000");
     }
 
-    /// What `len` is to be.
+    /// What `len` should be.
     fn counted(ghost: &Ghost) -> usize {
         ghost.counts.iter().sum::<u32>() as usize - ghost.left as usize
     }
@@ -241,7 +242,7 @@ mod tests {
                 taken.push_back(i % 3 == 0 && ghost.take(key(i)).is_some());
                 let queues = |set: &[u16; 8]| set.is_sorted_by_key(|&entry| entry == 0);
                 assert!(ghost.sets.iter().all(queues), "zeros last");
-                // Those of the epochs that count: the last, which is not full, and those before it.
+                // The keys of the epochs that count: the last, which is not full, and those before it.
                 let among = (ghost.reach() - ghost.left as usize).min(i + 1);
                 let left = taken.iter().rev().take(among).filter(|&&taken| !taken).count();
                 assert_eq!((ghost.len(), counted(&ghost)), (left, left), "{reach}: after {i}");

@@ -1,10 +1,11 @@
-//! What a dump keeps of a policy. [`Heat`]: how an item stands with it, apart from its place in the queue.
-//! [`WindowShare`]: what it has learned.
+//! What a dump keeps of a policy. [`Heat`]: an item's standing with the policy, apart from its place in the queue.
+//! [`WindowShare`]: what the policy has learned.
 
 use super::mark::{self, MAIN};
 
-/// [L1] Hits, and for what was hit as often whether it is in main: the larger, the longer it stays. The same for all
-/// policies, so that one can go on from another's: items of the others are as those of main, a clock's hit once or not.
+/// [L1] An item's hits, and, among items with equally many, whether it is in main: the larger, the longer it stays. The same
+/// for all policies, so that one can go on from another's dump: items of the other policies count as those of main, a clock's
+/// as hit once or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::cache) struct Heat {
     hits: u8,
@@ -21,12 +22,12 @@ impl Heat {
         Heat::new(mark::hits(mark) as u8, mark & MAIN != 0)
     }
 
-    /// The mark that it has in [`Local`](super::local::Local): its hits.
+    /// The item's mark in [`Local`](super::local::Local): its hits.
     pub(super) fn local_mark(self) -> u8 {
         (0..self.hits).fold(0, |mark, _| mark | mark::hit(mark))
     }
 
-    /// The mark that it has in [`Adaptive`](super::adaptive::Adaptive).
+    /// The item's mark in [`Adaptive`](super::adaptive::Adaptive).
     pub(super) fn adaptive_mark(self) -> u8 {
         let queue = if self.in_main { MAIN } else { 0 };
         queue | self.local_mark()
@@ -36,7 +37,7 @@ impl Heat {
         self.hits
     }
 
-    /// Whether it is in main.
+    /// Whether the item is in main.
     pub(in crate::cache) fn in_main(self) -> bool {
         self.in_main
     }
@@ -47,7 +48,7 @@ impl Heat {
         self.hits | u8::from(self.in_main) << 2
     }
 
-    /// What [`number`](Self::number) made of it; `None` if that is nothing it makes.
+    /// The inverse of [`number`](Self::number); `None` if that never returns this number.
     #[cfg(feature = "serde")]
     pub(in crate::cache) fn from_number(number: u8) -> Option<Self> {
         let (hits, queue) = (number & 3, number >> 2);
@@ -55,21 +56,21 @@ impl Heat {
     }
 }
 
-/// [L5] The part of the capacity that [`Adaptive`](super::adaptive::Adaptive)'s window may have, in millionths: finer
-/// than an item of all but the largest segments, and decimal, so that where it begins, a hundredth, is told exactly.
+/// [L5] The part of the capacity that [`Adaptive`](super::adaptive::Adaptive)'s window may have, in millionths: finer than one
+/// item in all but the largest segments, and decimal, so that its initial value, a hundredth, is exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cache) struct WindowShare(u32);
 
 impl WindowShare {
     const WHOLE: u32 = 1_000_000;
 
-    /// The nearest to `share`, 0 to 1.
+    /// The value nearest to `share`, 0 to 1.
     pub(in crate::cache) fn of(share: f64) -> Self {
         debug_assert!((0.0..=1.0).contains(&share));
         WindowShare((share * f64::from(Self::WHOLE)).round() as u32)
     }
 
-    /// As a part of one.
+    /// The share as a fraction.
     pub(super) fn part(self) -> f64 {
         f64::from(self.0) / f64::from(Self::WHOLE)
     }
@@ -80,7 +81,7 @@ impl WindowShare {
         self.0
     }
 
-    /// What [`number`](Self::number) made of it; `None` if it is more than all.
+    /// The inverse of [`number`](Self::number); `None` if it is more than the whole.
     #[cfg(feature = "serde")]
     pub(in crate::cache) fn from_number(number: u32) -> Option<Self> {
         (number <= Self::WHOLE).then_some(WindowShare(number))

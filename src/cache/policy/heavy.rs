@@ -1,22 +1,23 @@
-//! [`Adaptive`], where entries have weights: which newcomers are turned away, as they are as heavy as many others.
+//! [`Adaptive`], where entries have weights: which newcomers are turned away because they are as heavy as many others.
 
 use super::adaptive::Adaptive;
 use super::mark::{self, MAIN};
 use super::{Newcomer, Residents};
 
-/// A newcomer for whom more residents of their mean weight would have to go is heavy, and has to be worth them.
+/// A newcomer is heavy if more residents than this, of their mean weight, would have to be evicted for it, and has to be worth
+/// them.
 pub(super) const MANY: u64 = 8;
-/// So often a heavy newcomer has to be turned away before it may push out what was hit.
+/// How often a heavy newcomer has to be turned away before it may push out items that were hit.
 const RETURNS: usize = 4;
-/// So many entries of main are looked at, at most, before a heavy newcomer is let in.
+/// The most entries of main that are looked at before a heavy newcomer is let in.
 pub(super) const LOOKS: usize = 512;
 
 impl Adaptive {
-    /// Whether a newcomer is turned away: a heavy one that was not rejected lately, or for which one of main would have to go
-    /// that was hit. That one loses a hit, lest the cache be full of what was asked for long ago; and whoever has been turned
-    /// away as often, for its weight, as others have left is let in.
+    /// Whether a newcomer is turned away: a heavy one that was not rejected lately, or for which an item of main that was hit
+    /// would have to be evicted. That item loses a hit, lest the cache be full of what was asked for long ago; and a newcomer
+    /// that has been turned away as often, for its weight, as others have left is let in.
     ///
-    /// As long as no hand has met anybody that was hit, nothing is known of who is worth more.
+    /// As long as no hand has met an item that was hit, nothing is known about which items are worth more.
     pub(super) fn turns_away<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> bool {
         let Newcomer { locator, weight } = newcomer;
         if self.fits(weight) {
@@ -34,43 +35,43 @@ impl Adaptive {
         is_turned_away
     }
 
-    /// Whether a newcomer that came so many times among so many rejections is asked for as often, for what is missing, as one
-    /// rejection for each resident is for all that they weigh.
+    /// Whether a newcomer that came `times` times among so many rejections is asked for at least as often, in proportion to the
+    /// missing weight, as one rejection in all, in proportion to the weight of all residents.
     fn is_worth(&self, weight: u64, times: usize, among: usize) -> bool {
         times as u128 * u128::from(self.weight()) >= among as u128 * u128::from(self.missing(weight))
     }
 
-    /// Whether more than [`MANY`] residents of their mean weight would have to go for a newcomer.
+    /// Whether more than [`MANY`] residents of their mean weight would have to be evicted for a newcomer.
     pub(super) fn is_heavy(&self, weight: u64) -> bool {
         is_of_many(self.missing(weight), self.len(), self.weight())
     }
 
-    /// What is missing for a newcomer that does not fit.
+    /// The weight that is missing for a newcomer that does not fit.
     fn missing(&self, weight: u64) -> u64 {
         weight.saturating_sub(self.capacity - self.weight())
     }
 
-    /// Whether so many of main would have to go, and one of them was hit: it loses a hit.
+    /// Whether more than [`MANY`] items of main would have to be evicted, and one of them was hit: that one loses a hit.
     fn is_hot<R: Residents>(&self, weight: u64, residents: &mut R) -> bool {
         let of_window = self.window.weight().saturating_sub(self.due);
         let of_main = self.missing(weight).saturating_sub(of_window);
         is_of_many(of_main, self.main.len(), self.main.weight()) && self.takes_hit_before(of_main, residents)
     }
 
-    /// Takes a hit from the first item of main that has one, if those before it weigh less than `weight` and are not too many
-    /// to look at.
+    /// Takes a hit from the first item of main that has one, if the items before it weigh less than `weight` and are not too
+    /// many to look at.
     fn takes_hit_before<R: Residents>(&self, weight: u64, residents: &mut R) -> bool {
         let mut before: u64 = 0;
         for index in 0..LOOKS {
             let Some(locator) = self.main.peek(index).filter(|_| before < weight) else { return false };
-            // Else the entry is stale.
+            // Otherwise the entry is stale.
             if let Some(slot) = residents.find(locator, MAIN, MAIN) {
                 let mark = residents.mark(slot);
                 if mark::hits(mark) > 0 {
                     residents.set_mark(slot, mark::less(mark));
                     return true;
                 }
-                // A stale entry may mean an item that has another: sums may be beyond the largest number.
+                // A stale entry may mean an item that has another entry: sums may exceed the largest number.
                 before = before.saturating_add(residents.weight(slot));
             }
         }

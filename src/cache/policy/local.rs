@@ -1,27 +1,27 @@
-//! [`Local`]: who goes is chosen among the newcomer's own slots, as in a set-associative cache.
+//! [`Local`]: the victim is chosen among the newcomer's own slots, as in a set-associative cache.
 
 use super::swept::{Rule, Swept};
 use super::{Heat, Newcomer, Residents, mark};
 use crate::hash::Place;
 
-/// Of the eight slots where a newcomer may be, one whose item was not hit is taken.
+/// Takes, of the eight slots where a newcomer may be, one whose item was not hit.
 ///
-/// If all were hit each loses a hit, and a hand sweeps all slots as in [`Clock`](super::clock::Clock), but takes one hit at a
-/// time; so it does where one eviction is not enough, because the newcomer weighs more or its slots are empty.
+/// If all were hit, each loses a hit, and a hand sweeps all slots as in [`Clock`](super::clock::Clock), but takes one hit at a
+/// time. The hand also sweeps if one eviction is not enough, because the newcomer weighs more or its slots are empty.
 ///
-/// Each bucket notes the tags of the last two that were taken from it for a newcomer, and what comes back while one of its
-/// buckets knows it begins with a hit. All that an insertion reads and writes for it is, most times, on the lines it has just
-/// searched: there is no queue, and no stranger's slot is touched.
+/// Each bucket notes the tags of the last two items that were taken from it for a newcomer, and an item that comes back while
+/// one of its buckets remembers it begins with a hit. Most times, all that an insertion reads and writes for the policy is on
+/// the lines it has just searched: there is no queue, and no slot elsewhere is touched.
 pub(super) type Local = Swept<Neighbourly>;
 
 /// The rule of [`Local`].
 #[derive(Debug)]
 pub(super) enum Neighbourly {}
 
-/// The eight slots of a place: lanes of a byte, those of its first bucket the lower four.
+/// The eight slots of a place, one byte lane each; those of its first bucket are the lower four.
 ///
-/// A note is a tag, its halves in the upper halves of two marks: each bucket has an older one in its upper two lanes, and a
-/// younger one in its lower two. 0 is no tag.
+/// A note is a tag whose halves are in the upper halves of two marks: each bucket has an older note in its upper two lanes, and
+/// a younger one in its lower two. 0 is no tag.
 ///
 /// ```text
 ///   byte of a mark, lane 0:   note, bits 0 to 3 | the item's mark      lane 1:   note, bits 4 to 7 | the item's mark
@@ -34,7 +34,7 @@ struct Neighbours {
 
 /// A 1 in each lane.
 const ONES: u64 = 0x0101_0101_0101_0101;
-/// The halves of marks that are notes.
+/// The halves of marks that hold notes.
 const NOTES: u64 = 0xF0 * ONES;
 /// A 1 where each note begins.
 const PAIRS: u64 = 0x0001_0001_0001_0001;
@@ -64,12 +64,12 @@ impl Neighbours {
         }
     }
 
-    /// Whether a note of either bucket is this tag; it is crossed out.
+    /// Whether a note of either bucket is this tag; if so, the note is crossed out.
     #[inline]
     fn recall(&mut self, tag: u8) -> bool {
         const LOW: u64 = !(PAIRS << 15);
         let differ = (self.marks & NOTES) ^ (note(tag) * PAIRS);
-        // A note's top bit becomes 1 unless all of it is 0; no carry leaves it.
+        // A note's top bit becomes 1 unless the whole note is 0; no carry leaves a note.
         let known = (!(((differ & LOW) + LOW) | differ) >> 15) & PAIRS;
         self.marks &= !((known * 0xFFFF) & NOTES);
         known != 0
@@ -84,7 +84,7 @@ impl Neighbours {
         self.marks = self.marks & !(NOTES & bucket) | notes;
     }
 
-    /// The lanes of items that were not hit, a 1 in each.
+    /// The lanes of items that were not hit: a 1 in each.
     #[inline]
     fn never_hit(self) -> u64 {
         const LOW: u64 = !(ONES << 7);
@@ -99,20 +99,20 @@ impl Neighbours {
         (self.marks | self.marks >> 1) & ONES
     }
 
-    /// The lanes with all the hits that a mark tells.
+    /// The lanes with all the hits that a mark can count.
     #[inline]
     fn hit_twice(self) -> u64 {
         self.marks & self.marks >> 1 & ONES
     }
 
-    /// Each loses a hit.
+    /// Takes a hit from each.
     #[inline]
     fn cool(&mut self) {
         self.marks = self.marks & !(ONES * u64::from(mark::HITS)) | self.hit_twice();
     }
 }
 
-/// The first of these lanes from `turn` on; there is one.
+/// The first of these lanes from `turn` on; there must be one.
 #[inline]
 fn pick(lanes: u64, turn: u8) -> u32 {
     let turn = u32::from(turn % 8) * 8;
@@ -141,7 +141,8 @@ impl Rule for Neighbourly {
         let evicts = !swept.fits(newcomer.weight);
         let never_hit = now.never_hit();
         if evicts && never_hit != 0 {
-            // Of several, by the newcomer's tag: it does not matter which it is, but it should not always be the same.
+            // If there are several, the newcomer's tag selects one: it does not matter which, but it should not always be the
+            // same.
             let lane = pick(never_hit, place.tag);
             now.remember(lane);
             now.store(before, place, residents);
@@ -162,7 +163,7 @@ mod tests {
 
     use super::*;
 
-    /// Who was not hit, one slot after the other.
+    /// The slots that were not hit, found one slot after the other.
     fn plainly_never_hit(neighbours: Neighbours) -> Vec<u32> {
         let (tags, marks) = (neighbours.tags.to_le_bytes(), neighbours.marks.to_le_bytes());
         (0..8)
@@ -171,7 +172,7 @@ mod tests {
             .collect()
     }
 
-    /// A lane's tag, more often than not none, and its mark, with bits of whom the slot may have had before.
+    /// A lane's tag, more often than not none, and its mark, with bits that may be left from an earlier item of the slot.
     fn lane() -> impl Strategy<Value = (u8, u8)> {
         (prop_oneof![Just(0), Just(1), Just(0x80), any::<u8>()], prop_oneof![0_u8..4, any::<u8>()])
     }
@@ -201,7 +202,7 @@ mod tests {
             }
         }
 
-        /// Against two queues of two tags.
+        /// Compared with two queues of two tags.
         #[test]
         fn buckets_recall_the_last_two_of_theirs(
             events in prop::collection::vec((any::<bool>(), 0_u32..8, 0_usize..11), 1..60), marks in any::<u64>(),
@@ -209,7 +210,7 @@ mod tests {
             let mut neighbours = Neighbours { tags: 0, marks: marks & !NOTES };
             let mut plain = [[0_u8; 2]; 2];
             for (leaves, lane, tag) in events {
-                // Each half of a tag takes part: of these some have the same lower half, and some the same upper one.
+                // Each half of a tag matters: some of these have the same lower half, and some the same upper half.
                 let tag = [0x10, 0x20, 0xF0, 0x01, 0x02, 0x0F, 0x11, 0x12, 0x21, 0x22, 0xFF][tag];
                 if leaves {
                     neighbours.tags = u64::from(tag) << (8 * lane);

@@ -1,22 +1,22 @@
 //! Which entry a full cache gives up: [`Policy`], and an [`Evictor`] for every segment.
 //!
-//! An evictor is plain data under its segment's lock and knows nothing of the table: [`Residents`] answers for it.
-//! It hears of every insertion and removal. Of hits it learns from the *mark*, half a byte beside the tag of every
-//! slot, in which a hit sets a bit unless two are set: a hit on a hot entry writes nothing.
+//! An evictor is plain data under its segment's lock and knows nothing of the table, on whose behalf [`Residents`] answers. It
+//! is told of every insertion and removal. It learns of hits from the *mark*, half a byte next to the tag of every slot, in
+//! which a hit sets a bit unless two are set: a hit on a hot entry writes nothing.
 //!
-//! [`adaptive`] is the default and says what it does; [`clock`] is MemC3's; [`local`] costs least. `docs/benchmarks.md`
-//! has the hit ratios of all, and `docs/tried.md` those of what was tried and left.
+//! [`adaptive`] is the default and is described there; [`clock`] is MemC3's; [`local`] costs least. `docs/benchmarks.md` has
+//! the hit ratios of all, and `docs/tried.md` those of policies that were tried and rejected.
 //!
 //! | file | duty |
 //! | --- | --- |
 //! | `adaptive` | a window, main and ghosts |
-//! | `heavy` | what it turns away |
+//! | `heavy` | which newcomers `adaptive` turns away |
 //! | `ghost`, `ring` | which keys were evicted lately; a queue of items |
 //! | `clock`, `local` | policies without queues |
-//! | `swept` | what these two share: a hand that sweeps the slots |
+//! | `swept` | the part these two share: a hand that sweeps the slots |
 //! | `heat` | what a dump keeps of an item's standing |
-//! | `serde` | the names of policies, written down and read |
-//! | `mark` | the bits of the byte beside a tag |
+//! | `serde` | the names of policies, serialized and deserialized |
+//! | `mark` | the bits of the byte that goes with a tag |
 
 mod adaptive;
 mod clock;
@@ -42,9 +42,9 @@ use crate::hash::{Digest, Place};
 
 /// Which entry a full cache evicts.
 ///
-/// What each costs and yields, for entries of two words and keys by Zipf 0.99 (`docs/benchmarks.md`):
+/// What each costs and yields, for entries of two words and keys drawn by Zipf 0.99 (`docs/benchmarks.md`):
 ///
-/// | | bytes an entry beyond those of key and value, `Cache` / `InlineCache` | hits | reading through |
+/// | | bytes per entry beyond those of key and value, `Cache` / `InlineCache` | hits | read-through |
 /// | --- | --- | --- | --- |
 /// | `Adaptive` | 24 / 17 | 81.7% | 1 |
 /// | `Clock` | 14 / - | 78.1% | 1.0 to 1.1 times as fast |
@@ -59,30 +59,30 @@ use crate::hash::{Digest, Place};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Policy {
-    /// A window for what is new, a clock for what came back, and a memory of what was evicted.
+    /// A window for new entries, a clock for entries that came back, and a memory of what was evicted.
     ///
-    /// Withstands scans and loops, keeps what is popular, and gives recency more room where recency pays. Its
-    /// queues, and what it remembers of evicted entries, take about 10 bytes for every entry of the cache. In a loop a
-    /// tenth longer than a large cache it has 55 to 85% hits, as the hash function happens to be seeded; 91% are possible.
+    /// Withstands scans and loops, keeps popular entries, and gives recency more room where recency pays. Its queues, and what
+    /// it remembers of evicted entries, take about 10 bytes for every entry of the cache. In a loop a tenth longer than a large
+    /// cache it has 55 to 85% hits, depending on the seed of the hash function; 91% are possible.
     #[default]
     Adaptive,
     /// MemC3's CLOCK (Fan, Andersen and Kaminsky, NSDI 2013, section 3.4): one bit for every slot and a hand that sweeps
     /// the buckets.
     ///
-    /// Close to LRU, and as helpless against a scan. Takes no memory at all: for entries of a few bytes, or where
-    /// recency is known to be all that counts.
+    /// Close to LRU, and as helpless against a scan. Takes no memory of its own: for entries of a few bytes, or where recency
+    /// is known to be all that counts.
     Clock,
-    /// Who goes is chosen among the eight slots where the newcomer may be, as in a set-associative cache: one that was not
-    /// hit; if all were, a hand finds another.
+    /// The victim is chosen among the eight slots where the newcomer may be, as in a set-associative cache: an entry that was
+    /// not hit; if all were, a hand finds another.
     ///
-    /// The fastest where many look-ups miss: an insertion decides by the lines that it has searched anyway, where the
-    /// last few that were evicted are remembered, too. Takes no memory at all. Hit ratios are, on average, between those of the
+    /// The fastest where many look-ups miss: an insertion decides by the lines that it has searched anyway, where the last few
+    /// evicted entries are remembered as well. Takes no memory of its own. Hit ratios are, on average, between those of the
     /// other two.
     Local,
 }
 
 impl Policy {
-    /// What it is called in text.
+    /// The policy's name in text.
     fn name(self) -> &'static str {
         match self {
             Policy::Adaptive => "adaptive",
@@ -92,7 +92,7 @@ impl Policy {
     }
 }
 
-/// In lower case.
+/// Writes the name in lower case.
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
@@ -102,7 +102,7 @@ impl fmt::Display for Policy {
 /// Where an item is, as a queue remembers it: the half of its digest that selects its buckets, however many there are, and
 /// its tag.
 ///
-/// Items that share them share a locator: queues and residents agree as multisets.
+/// Items that share both share a locator: queues and residents agree as multisets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Locator(u32);
 
@@ -119,7 +119,7 @@ impl Locator {
         Place::located(self.0, buckets)
     }
 
-    /// All of it.
+    /// The whole locator.
     #[inline]
     pub(super) fn bits(self) -> u32 {
         self.0
@@ -130,13 +130,13 @@ impl Locator {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Newcomer {
     pub(super) locator: Locator,
-    /// 1, where entries are counted.
+    /// 1 if entries are counted.
     pub(super) weight: u64,
 }
 
 /// What a segment's table answers to its evictor, under the segment's lock.
 pub(super) trait Residents {
-    /// A slot that is taken. Only [`evict`](Self::evict) makes one invalid: it moves no item.
+    /// A slot that is taken. Only [`evict`](Self::evict) makes one invalid; it moves no item.
     type Slot: Copy + PartialEq;
 
     /// A slot that `locator` may mean and whose mark has `value` in the bits of `mask`; of several, any.
@@ -145,7 +145,7 @@ pub(super) trait Residents {
     /// A slot's mark.
     fn mark(&self, slot: Self::Slot) -> u8;
 
-    /// Replaces a slot's mark. A hit that comes between may be lost.
+    /// Replaces a slot's mark. A hit in between may be lost.
     fn set_mark(&mut self, slot: Self::Slot, mark: u8);
 
     /// The weight with which the item in `slot` was admitted, or last reweighed.
@@ -154,39 +154,40 @@ pub(super) trait Residents {
     /// Takes the item in `slot` out of the table. The evictor has forgotten it: no [`Evictor::removed`] for this one.
     fn evict(&mut self, slot: Self::Slot);
 
-    /// Whether an item is not to go, though others make room. They are enough: there is room for all that it will weigh.
+    /// Whether an item must not be evicted, though others make room. Evicting the others is enough: there is then room for all
+    /// that it will weigh.
     #[inline(always)]
     fn stays(&self, _: Self::Slot) -> bool {
         false
     }
 
-    /// How many buckets there are: what places are among.
+    /// How many buckets there are, which determines places.
     fn buckets(&self) -> u32;
 
     /// The tags of a bucket's four slots, 0 where one is empty, and their marks, of which the upper half of each byte is
     /// what was noted for the bucket.
     fn tags_and_marks(&self, bucket: u32) -> (u32, u32);
 
-    /// Replaces the marks of a bucket and what is noted there. A hit that comes between may be lost.
+    /// Replaces the marks of a bucket and what is noted there. A hit in between may be lost.
     fn set_marks(&mut self, bucket: u32, marks: u32);
 
-    /// The slot in one of the eight lanes of a place's two buckets, which is taken.
+    /// The slot in one of the eight lanes of a place's two buckets; it must be taken.
     fn in_lane(&self, place: Place, lane: u32) -> Self::Slot;
 
-    /// How many slots there are, taken or not: what a clock's hand sweeps.
+    /// How many slots there are, taken or not: a clock's hand sweeps them.
     fn slots(&self) -> usize;
 
     /// The slot at `index`, below [`slots`](Self::slots), if it is taken.
     fn at(&self, index: usize) -> Option<Self::Slot>;
 }
 
-/// Whether `weight` more fits beside what is there. Sums may be beyond the largest number.
+/// Whether `weight` more fits in addition to what is there. Sums may exceed the largest number.
 fn has_room(capacity: u64, there: u64, weight: u64) -> bool {
     capacity.checked_sub(there).is_some_and(|room| weight <= room)
 }
 
 impl Policy {
-    /// The mark of an item that is hit.
+    /// The mark of an item after a hit.
     #[inline(always)]
     pub(super) fn touch(mark: u8) -> u8 {
         mark | mark::hit(mark)
@@ -204,7 +205,7 @@ enum Kind {
     Local(Local),
 }
 
-/// Calls a method of whichever policy it is.
+/// Calls a method of the policy that this evictor has.
 macro_rules! whichever {
     ($kind:expr, $policy:ident => $call:expr) => {
         match $kind {
@@ -216,14 +217,14 @@ macro_rules! whichever {
 }
 
 impl Default for Evictor {
-    /// For a segment that has nothing yet, and may have nothing.
+    /// An evictor for a segment that has nothing yet, and may hold nothing.
     fn default() -> Self {
         Evictor(Kind::Clock(Clock::new(0)))
     }
 }
 
 impl Evictor {
-    /// For a segment whose items may weigh `capacity` together.
+    /// An evictor for a segment whose items may weigh `capacity` together.
     pub(super) fn new(policy: Policy, capacity: u64) -> Self {
         Evictor(match policy {
             Policy::Adaptive => Kind::Adaptive(Box::new(Adaptive::new(capacity))),
@@ -232,29 +233,30 @@ impl Evictor {
         })
     }
 
-    /// What residents may weigh together.
+    /// How much residents may weigh together.
     pub(super) fn capacity(&self) -> u64 {
         whichever!(&self.0, policy => policy.capacity())
     }
 
-    /// What residents weigh together.
+    /// How much residents weigh together.
     pub(super) fn weight(&self) -> u64 {
         whichever!(&self.0, policy => policy.weight())
     }
 
-    /// Evicts until `newcomer` fits and counts it as resident. The table then stores it, with the mark returned here;
-    /// if that fails, it says [`removed`](Self::removed).
+    /// Evicts until `newcomer` fits and counts it as resident. The table then stores it, with the mark returned here; if that
+    /// fails, it calls [`removed`](Self::removed).
     ///
-    /// The caller has turned away what is heavier than the capacity.
-    // Each policy's is called by itself: in one function with the others it would save registers for what they need.
+    /// The caller has turned away newcomers that are heavier than the capacity.
+    // Each policy's `admit` is a function of its own: in one function with the others it would save registers for what they
+    // need.
     #[inline]
     pub(super) fn admit<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> u8 {
         debug_assert!(newcomer.weight <= self.capacity());
         whichever!(&mut self.0, policy => policy.admit(newcomer, residents))
     }
 
-    /// Whether a newcomer is turned away, as it is not known to be worth all that would have to leave for it. It is not
-    /// admitted then, and may be heavier than the capacity.
+    /// Whether a newcomer is turned away because it is not known to be worth all that would have to be evicted for it. It is
+    /// not admitted then, and may be heavier than the capacity.
     pub(super) fn turns_away<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> bool {
         match &mut self.0 {
             Kind::Adaptive(policy) => policy.turns_away(newcomer, residents),
@@ -262,13 +264,14 @@ impl Evictor {
         }
     }
 
-    /// Whether many residents would have to go for a newcomer, of their mean weight, if there are `len`.
+    /// Whether many residents, of their mean weight, would have to be evicted for a newcomer, if there are `len`.
     pub(super) fn is_heavy(&self, weight: u64, len: usize) -> bool {
         let missing = self.weight().saturating_add(weight).saturating_sub(self.capacity());
         heavy::is_of_many(missing, len, self.weight())
     }
 
-    /// Whether a heavy newcomer would be the first for whom anybody has to go, or who is turned away: others may have room.
+    /// Whether a heavy newcomer would be the first for which anything is evicted, or the first that is turned away: other
+    /// segments may have room.
     pub(super) fn would_be_first(&self, weight: u64, len: usize) -> bool {
         match &self.0 {
             Kind::Adaptive(policy) => policy.has_kept_all() && self.is_heavy(weight, len),
@@ -276,7 +279,7 @@ impl Evictor {
         }
     }
 
-    /// Starts loading what [`admit`](Self::admit) will read of a key, and, by `resident`, of who is to go for it.
+    /// Starts loading what [`admit`](Self::admit) will read for a key, and, by `resident`, for the item to be evicted for it.
     #[inline]
     pub(super) fn prefetch(&self, newcomer: Newcomer, resident: impl Fn(Locator)) {
         if let Kind::Adaptive(policy) = &self.0 {
@@ -289,9 +292,8 @@ impl Evictor {
         has_room(self.capacity(), self.weight(), weight)
     }
 
-    /// Counts an item that another cache had as resident, with what it had of hits and in the queue it was in, but before
-    /// all that is there: it is older. Evicts nothing: there is room for it. The table then stores it with the mark
-    /// returned here.
+    /// Counts an item from another cache as resident, with the hits it had and in the queue it was in, but before all that is
+    /// there: it is older. Evicts nothing: there is room for it. The table then stores it with the mark returned here.
     pub(super) fn restore<R: Residents>(&mut self, newcomer: Newcomer, heat: Heat, residents: &mut R) -> u8 {
         debug_assert!(self.fits(newcomer.weight));
         whichever!(&mut self.0, policy => policy.restore(newcomer, heat, residents))
@@ -305,7 +307,7 @@ impl Evictor {
         }
     }
 
-    /// An item with this mark that was a stray is at this locator.
+    /// Gives a stray with this mark an entry with this locator.
     pub(super) fn adopt(&mut self, locator: Locator, mark: u8) {
         match &mut self.0 {
             Kind::Adaptive(policy) => policy.adopt(locator, mark),
@@ -318,7 +320,7 @@ impl Evictor {
         whichever!(&self.0, policy => policy.order(residents))
     }
 
-    /// What the window may weigh, if there is one.
+    /// How much the window may weigh, if there is one.
     pub(super) fn window_target(&self) -> Option<f64> {
         match &self.0 {
             Kind::Adaptive(policy) => Some(policy.target()),
@@ -334,18 +336,18 @@ impl Evictor {
         }
     }
 
-    /// Evicts until `weight` more fits, for an item that is going to grow, and [stays](Residents::stays): others go.
+    /// Evicts until `weight` more fits, for an item that is going to grow and [stays](Residents::stays): others are evicted.
     pub(super) fn make_room<R: Residents>(&mut self, weight: u64, residents: &mut R) {
         whichever!(&mut self.0, policy => policy.make_room(weight, residents));
     }
 
-    /// An item with this mark was replaced in its slot by one of another weight, for which there was room.
+    /// Notes that an item with this mark was replaced in its slot by one of another weight, for which there was room.
     pub(super) fn reweighed(&mut self, mark: u8, old: u64, new: u64) {
         whichever!(&mut self.0, policy => policy.reweighed(mark, old, new));
         debug_assert!(self.weight() <= self.capacity());
     }
 
-    /// An item with this mark left the table otherwise than by [`Residents::evict`].
+    /// Notes that an item with this mark left the table otherwise than by [`Residents::evict`].
     pub(super) fn removed(&mut self, mark: u8, weight: u64) {
         whichever!(&mut self.0, policy => policy.removed(mark, weight));
     }
@@ -355,7 +357,7 @@ impl Evictor {
         whichever!(&mut self.0, policy => policy.set_capacity(capacity, residents));
     }
 
-    /// Gives back memory that it has of those who have left.
+    /// Gives back the memory that it holds for items that have left.
     pub(super) fn tidy<R: Residents>(&mut self, residents: &mut R) {
         match &mut self.0 {
             Kind::Adaptive(policy) => policy.tidy(residents),

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::{Locator, Residents, mark};
 
-/// Locators in order of arrival, and what the items weigh.
+/// Locators in order of arrival, and the weight of the items.
 ///
 /// Every item of the queue has an entry. Entries whose item was removed are *stale* and stay: they are dropped when
 /// they come to the front, or when there are more of them than items.
@@ -30,7 +30,7 @@ impl Ring {
         self.weight
     }
 
-    /// A new item, at the back.
+    /// Adds a new item at the back.
     #[inline]
     pub(super) fn push(&mut self, locator: Locator, weight: u64) {
         self.requeue(locator);
@@ -38,21 +38,21 @@ impl Ring {
         self.weight += weight;
     }
 
-    /// An entry that was taken out by [`pop`](Self::pop) goes to the back.
+    /// Puts an entry that was taken out by [`pop`](Self::pop) at the back.
     #[inline]
     pub(super) fn requeue(&mut self, locator: Locator) {
         self.reserve();
         self.entries.push_back(locator);
     }
 
-    /// An item that is older than all that are there, at the front.
+    /// Adds an item that is older than all that are there at the front.
     pub(super) fn push_front(&mut self, locator: Locator, weight: u64) {
         self.adopt(locator);
         self.len += 1;
         self.weight += weight;
     }
 
-    /// Room for one more entry.
+    /// Makes room for one more entry.
     #[inline]
     fn reserve(&mut self) {
         if self.entries.len() == self.entries.capacity() {
@@ -62,7 +62,7 @@ impl Ring {
 
     #[cold]
     fn grow(&mut self) {
-        // By a sixteenth: still amortized, and a deque would double, of which half is waste in a cache that is full.
+        // By a sixteenth: still amortized. A deque would double by itself, half of which is waste in a full cache.
         self.entries.reserve_exact(self.entries.len() / 16 + 16);
     }
 
@@ -77,7 +77,7 @@ impl Ring {
         self.entries.len() != self.len
     }
 
-    /// An item that counts already, but has no entry, at the front.
+    /// Adds an entry at the front for an item that counts already, but has none.
     pub(super) fn adopt(&mut self, locator: Locator) {
         self.reserve();
         self.entries.push_front(locator);
@@ -93,7 +93,7 @@ impl Ring {
         }
     }
 
-    /// An item has left the queue. Its entry is taken out already, or stale from now on.
+    /// Notes that an item has left the queue. Its entry is taken out already, or stale from now on.
     #[inline]
     pub(super) fn forget(&mut self, weight: u64) {
         debug_assert!(self.len > 0 && self.weight >= weight);
@@ -101,15 +101,15 @@ impl Ring {
         self.weight -= weight;
     }
 
-    /// An item's weight has changed.
+    /// Notes that an item's weight has changed.
     pub(super) fn reweigh(&mut self, old: u64, new: u64) {
         debug_assert!(self.weight >= old);
         self.weight = self.weight - old + new;
     }
 
-    /// Drops stale entries if most are, and says whether it has; `queue` is the bit of marks that says "in this ring".
+    /// Drops stale entries if most are stale, and returns whether it has; `queue` is the bit of marks that says "in this ring".
     ///
-    /// As many entries go as items were removed since the last time: a removal pays for one.
+    /// As many entries are dropped as items were removed since the last time: each removal pays for one.
     #[inline]
     pub(super) fn compact_if_stale<R: Residents>(&mut self, queue: u8, residents: &mut R) -> bool {
         let most_are = self.entries.len() > 2 * self.len + SLACK;
@@ -119,7 +119,7 @@ impl Ring {
         most_are
     }
 
-    /// Drops all stale entries, and gives back the memory of those that are gone. Whether there were any.
+    /// Drops all stale entries, and gives back the memory of those that are gone. Returns whether there were any.
     pub(super) fn tidy<R: Residents>(&mut self, queue: u8, residents: &mut R) -> bool {
         let any_is = self.may_be_stale();
         if any_is {
@@ -143,7 +143,7 @@ impl Ring {
                 residents.set_mark(slot, residents.mark(slot) & !mark::SEEN);
             }
         }
-        // Fewer: there are strays, see `Adaptive::evict_stray`.
+        // There may be fewer, if there are strays: see `Adaptive::evict_stray`.
         debug_assert!(kept.len() <= self.len);
         self.entries = kept;
     }

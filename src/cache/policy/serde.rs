@@ -1,4 +1,4 @@
-//! `Serialize` and `Deserialize` of [`Policy`], by its name. Feature `serde`.
+//! `Serialize` and `Deserialize` of [`Policy`], by its name: feature `serde`.
 
 use core::fmt;
 
@@ -7,7 +7,7 @@ use serde::ser::{Serialize, Serializer};
 
 use super::Policy;
 
-/// By its name, in lower case. Needs the feature `serde`.
+/// Serializes the policy as its name, in lower case. Needs the feature `serde`.
 ///
 /// ```
 /// assert_eq!(serde_json::to_string(&koel::Policy::Clock)?, r#""clock""#);
@@ -19,7 +19,8 @@ impl Serialize for Policy {
     }
 }
 
-/// By its name, in lower case, as from a program's settings. Another name is an error. Needs the feature `serde`.
+/// Deserializes the policy from its name, in lower case, as in a program's settings. Any other name is an error. Needs the
+/// feature `serde`.
 ///
 /// ```
 /// let policy: koel::Policy = serde_json::from_str(r#""local""#)?;
@@ -32,7 +33,7 @@ impl<'de> Deserialize<'de> for Policy {
     }
 }
 
-/// All that have names.
+/// All policies that have names.
 const ALL: [Policy; 3] = [Policy::Adaptive, Policy::Clock, Policy::Local];
 
 struct Name;

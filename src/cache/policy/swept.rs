@@ -1,15 +1,15 @@
-//! [`Swept`]: policies without queues. A hand sweeps the slots, and what else they do is their [`Rule`].
+//! [`Swept`]: policies without queues. A hand sweeps the slots; the rest is defined by their [`Rule`].
 
 use core::marker::PhantomData;
 
 use super::{Heat, Newcomer, Residents, has_room};
 
-/// Rounds of the hand that take all hits from all items, and so find one that has none: unless readers are faster.
+/// Rounds in which the hand takes all hits from all items, and so finds one that has none, unless readers are faster.
 const ROUNDS: usize = 2;
 
-/// What a policy makes of marks.
+/// How a policy interprets marks.
 pub(super) trait Rule: Sized {
-    /// The mark that the hand leaves behind where it passes this one, or none: then that item goes.
+    /// The mark that the hand leaves behind when it passes this one; `None` if that item is to be evicted.
     fn spare(mark: u8) -> Option<u8>;
 
     /// The mark of an item with this heat.
@@ -22,8 +22,8 @@ pub(super) trait Rule: Sized {
     fn admit<R: Residents>(swept: &mut Swept<Self>, newcomer: Newcomer, residents: &mut R) -> u8;
 }
 
-/// What residents may weigh, what they weigh, and the number of the slot that is looked at next. The table may shrink or
-/// grow under the hand.
+/// How much residents may weigh, how much they weigh, and the number of the slot that is looked at next. The table may shrink
+/// or grow under the hand.
 #[derive(Debug)]
 pub(super) struct Swept<P> {
     capacity: u64,
@@ -53,7 +53,7 @@ impl<P: Rule> Swept<P> {
     #[inline(never)]
     pub(super) fn admit<R: Residents>(&mut self, newcomer: Newcomer, residents: &mut R) -> u8 {
         let mark = P::admit(self, newcomer, residents);
-        // Asked here as well: where the rule has made room nothing is called.
+        // Checked here as well: if the rule has made room, nothing is called.
         if !self.fits(newcomer.weight) {
             self.make_room(newcomer.weight, residents);
         }
@@ -61,13 +61,13 @@ impl<P: Rule> Swept<P> {
         mark
     }
 
-    /// Where it is among the slots, the table decides: of the order only the marks last.
+    /// The table decides where the item is among the slots: of the order, only the marks are preserved.
     pub(super) fn restore<R: Residents>(&mut self, newcomer: Newcomer, heat: Heat, _: &mut R) -> u8 {
         self.weight += newcomer.weight;
         P::mark(heat)
     }
 
-    /// All items, as the hand will meet them.
+    /// All items, in the order in which the hand will meet them.
     pub(super) fn order<R: Residents>(&self, residents: &R) -> Vec<(R::Slot, Heat)> {
         let slots = residents.slots();
         let next = self.hand.min(slots);
@@ -97,7 +97,8 @@ impl<P: Rule> Swept<P> {
         self.make_room(0, residents);
     }
 
-    /// The hand looks at one slot, and evicts who is there, in any case or if nothing speaks for it: whether it does.
+    /// Makes the hand look at one slot, and evicts the item there, in any case or if it has no hits to spare it. Returns
+    /// whether it did.
     fn step<R: Residents>(&mut self, in_any_case: bool, residents: &mut R) -> bool {
         let index = if self.hand < residents.slots() { self.hand } else { 0 };
         self.hand = index + 1;

@@ -1,4 +1,4 @@
-//! Keys of one digest: each is loaded for itself.
+//! Keys of one digest: each is loaded on its own.
 
 use core::hash::{Hash, Hasher};
 
@@ -27,7 +27,7 @@ fn load_within(cache: &Cache, keys: &[u32], loading: &mut Vec<u32>) -> u32 {
         loading.push(key);
         loading.iter().for_each(|&key| is_told(cache, key));
         load_within(cache, inner, loading);
-        // Those within have ended, and these go on.
+        // The inner ones have ended, and these go on.
         loading.iter().for_each(|&key| is_told(cache, key));
         key * 10
     });

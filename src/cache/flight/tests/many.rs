@@ -11,7 +11,7 @@ use super::{Cache, Count, until};
 use crate::cache::flight::LoadError;
 use crate::sync::Mutex;
 
-/// Is pending once.
+/// A future that is pending once.
 async fn pending() {
     let mut first = true;
     poll_fn(|_| if core::mem::take(&mut first) { Poll::Pending } else { Poll::Ready(()) }).await;
@@ -39,7 +39,7 @@ fn they_are_loaded_by_one_call_and_kept() {
     };
     assert_eq!(cache.try_load_many(&[10, 20, 30], load), Ok(vec![Some(1), Some(2), Some(3)]));
     assert_eq!((calls.get(), cache.get(&20), cache.loads()), (1, Some(2), 0));
-    // Who leads looks once more: they are there.
+    // The leader looks once more: the keys are there.
     assert_eq!(cache.try_load_many(&[30, 10], unreachable), Ok(vec![Some(3), Some(1)]));
     assert_eq!(cache.loads(), 0);
 }
@@ -52,7 +52,7 @@ fn what_a_loader_does_not_have_has_no_value_and_what_nobody_asked_for_is_dropped
     assert_eq!((cache.get(&1), cache.get(&2), cache.get(&7), cache.loads()), (None, Some(20), None, 0));
 }
 
-/// All orders of up to five of them, of which some come twice, and one that nobody asked for.
+/// All orders of up to five pairs, some of which come twice, and one that nobody asked for.
 #[test]
 fn they_come_in_any_order() {
     for code in 0..5_u32.pow(5) {
@@ -62,7 +62,7 @@ fn they_come_in_any_order() {
             assert_eq!(keys, [0, 1, 2, 3]);
             Ok::<_, ()>(order.iter().zip(10..).map(|(&key, value)| (key, value)))
         };
-        // What came first of each.
+        // The first value that came for each key.
         let first = |key| order.iter().position(|&other| other == key).map(|place| 10 + place as u32);
         let expected: Vec<_> = (0..4).map(first).collect();
         assert_eq!(cache.try_load_many(&[0, 1, 2, 3], load).as_ref(), Ok(&expected), "{order:?}");
@@ -114,7 +114,7 @@ fn many_who_ask_for_overlapping_keys_load_each_once() {
     }
 }
 
-/// Whoever is waited for fails, or has no value.
+/// The caller that is waited for fails, or has no value.
 #[test]
 fn what_another_could_not_load_is_loaded_by_itself() {
     for fails in [true, false] {
@@ -139,7 +139,7 @@ fn what_another_could_not_load_is_loaded_by_itself() {
     }
 }
 
-/// All that there is to load by then is loaded together, by threads and by tasks.
+/// Everything that is left to load by then is loaded together, by threads and by tasks.
 #[test]
 fn what_another_could_not_load_is_loaded_by_one_call() {
     let (cache, calls) = (Cache::new(), Mutex::new(Vec::new()));
@@ -149,7 +149,7 @@ fn what_another_could_not_load_is_loaded_by_one_call() {
     };
     thread::scope(|scope| {
         let lacking = |_| {
-            // It waits for the first, which is the last to be left.
+            // It waits for the first key, which is the last to be left.
             scope.spawn(|| {
                 assert_eq!(cache.try_load_many(&[10, 20, 30], load), Ok(vec![Some(1), Some(2), Some(3)]));
             });
@@ -190,7 +190,7 @@ fn a_loader_that_asks_for_any_of_its_keys_is_told() {
     assert_eq!(cache.loads(), 0);
 }
 
-/// In whatever order they have come, this thread has none of them any more, and those outside still.
+/// In whatever order they have come, this thread runs none of them any more, but still the outer ones.
 #[test]
 fn what_has_been_loaded_is_not_running_any_more() {
     let cache = Cache::new();
@@ -217,7 +217,7 @@ fn a_task_that_is_dropped_while_it_loads_leaves_its_keys_to_others() {
         let mut task = pin!(cache.try_load_many_async(&[1, 2], never));
         assert!(task.as_mut().poll(&mut context).is_pending());
         assert_eq!(cache.loads(), 2);
-        // This thread loads nothing while nobody polls it.
+        // This thread loads nothing while nobody polls this future.
         let mut other = pin!(cache.try_get_or_insert_async(&1, async { Ok::<_, ()>(5) }));
         assert!(other.as_mut().poll(&mut context).is_pending());
     }

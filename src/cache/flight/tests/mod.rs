@@ -19,10 +19,10 @@ use crate::sync::{AtomicUsize, Ordering};
 
 type Cache = LoadOnce<u32, u32>;
 
-/// A time that no test waits for, unless it is to fail.
+/// A time that no test waits for unless it fails.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Waits until something that must become true has.
+/// Waits until a condition holds that must become true.
 fn until(condition: impl Fn() -> bool) {
     let start = Instant::now();
     while !condition() {

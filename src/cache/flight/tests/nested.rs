@@ -1,4 +1,4 @@
-//! Loaders that ask for further keys: what waits for itself is told so.
+//! Loaders that ask for further keys: a load that would wait for itself gets an error.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
@@ -8,7 +8,7 @@ use crate::cache::flight::LoadError;
 
 type Loaded = Result<u32, LoadError<()>>;
 
-/// A loader's error, or its success, as a loader's.
+/// The result of a load, as a loader returns it.
 fn pass(loaded: Loaded) -> Result<u32, ()> {
     loaded.map_err(|_| ())
 }
@@ -77,7 +77,7 @@ fn recursion_is_noticed_in_a_flight_that_is_stale() {
     assert_eq!((value, cache.get(&1), cache.loads()), (7, None, 0));
 }
 
-/// `n` threads, each loading a key and asking for the next one's in its loader: one is told, the others get values.
+/// `n` threads, each loading a key and asking for the next one's in its loader: one gets an error, the others get values.
 fn in_a_circle(n: u32, caches: &[Cache]) {
     let (loading, told) = (Count::default(), Count::default());
     let cache = |key: u32| &caches[key as usize % caches.len()];

@@ -10,7 +10,7 @@ use std::thread;
 use super::{Cache, Count, until};
 use crate::cache::flight::LoadError;
 
-/// One whose key 1 has the value 7, which is due.
+/// A cache whose key 1 has the value 7, which is due.
 fn due() -> Cache {
     let cache = Cache::new();
     cache.insert(1, 7);
@@ -27,7 +27,7 @@ fn unreachable() -> u32 {
 fn one_loads_anew_and_the_others_get_the_old_value_meanwhile() {
     let cache = due();
     let new = cache.get_or_insert_with(&1, || {
-        // Also on this thread: nobody waits for himself.
+        // Also on this thread: nobody waits for itself.
         assert_eq!(cache.get_or_insert_with(&1, unreachable), 7);
         let other = || cache.get_or_insert_with(&1, unreachable);
         assert_eq!(thread::scope(|scope| scope.spawn(other).join().unwrap()), 7);
@@ -42,7 +42,7 @@ fn one_loads_anew_and_the_others_get_the_old_value_meanwhile() {
 fn who_fails_gets_the_old_value_if_that_is_still_there() {
     let cache = due();
     assert_eq!(cache.try_get_or_insert_with(&1, || Err("no")), Ok(7));
-    // It is put off.
+    // The refresh is put off.
     assert_eq!(cache.get_or_insert_with(&1, unreachable), 7);
     cache.make_due(&1);
     let gone = cache.try_get_or_insert_with(&1, || {
@@ -59,7 +59,7 @@ fn who_fails_gets_the_old_value_if_that_is_still_there() {
     assert_eq!(cache.get_or_insert_with(&1, || 8), 8);
 }
 
-/// The old value leaves while it is loaded anew: who misses it waits for the new one.
+/// The old value leaves while it is loaded anew: a caller that misses it waits for the new one.
 #[test]
 fn who_misses_what_is_loaded_anew_waits_for_it() {
     let cache = due();
@@ -77,7 +77,7 @@ fn who_misses_what_is_loaded_anew_waits_for_it() {
     assert_eq!((cache.get(&1), cache.loads()), (Some(8), 0));
 }
 
-/// The same, and it fails: who waits loads.
+/// The same, but the load fails: the caller that waits loads.
 #[test]
 fn who_waits_for_one_who_fails_to_load_anew_loads() {
     let cache = due();
@@ -89,7 +89,7 @@ fn who_waits_for_one_who_fails_to_load_anew_loads() {
             until(|| cache.followers(&1) == 1);
             Err("no")
         });
-        // Its last look may find what the other has loaded.
+        // The failed caller's last look may find what the other has loaded.
         assert!(matches!(failed, Ok(9) | Err(LoadError::Loader("no"))), "{failed:?}");
         assert_eq!(follower.map(|thread| thread.join().unwrap()), Some(9));
     });
@@ -101,7 +101,7 @@ fn what_was_written_meanwhile_is_not_replaced() {
     type Write = fn(&Cache);
     let writes: [(Write, Option<u32>); 4] = [
         (|cache| cache.insert(1, 9), Some(9)),
-        // Also if that is due, too.
+        // Even if that value is due as well.
         (|cache| (cache.insert(1, 9), cache.make_due(&1)).1, Some(9)),
         (|cache| assert_eq!(cache.remove(&1), Some(7)), None),
         (Cache::clear, None),
@@ -116,7 +116,7 @@ fn what_was_written_meanwhile_is_not_replaced() {
     }
 }
 
-/// Who writes to the key makes way for the next who finds it due: the load that runs is too old.
+/// A write to the key makes way for the next caller that finds it due: the load that runs is too old.
 #[test]
 fn what_is_due_after_a_write_is_loaded_by_another() {
     let cache = due();
@@ -157,7 +157,7 @@ fn of_many_keys_those_that_are_due_are_loaded_with_those_that_are_missed() {
     let tens = |keys: Vec<u32>| Ok::<_, ()>(keys.into_iter().map(|key| (key, 10 * key)));
     let new = cache.try_load_many(&[1, 2], |keys| {
         assert_eq!(keys, [1, 2]);
-        // Whoever asks for the one gets the old value, and waits for the other.
+        // A caller that asks for both gets the old value of the one, and waits for the other.
         let others = cache.try_load_many(&[1, 3], |keys| {
             assert_eq!(keys, [3]);
             tens(keys)
@@ -179,7 +179,7 @@ fn of_many_keys_that_cannot_be_loaded_anew_the_old_values_are_there() {
     let fail = |_| Err::<[_; 0], _>("no");
     assert_eq!(cache.try_load_many(&[1], fail), Ok(vec![Some(7)]));
     assert_eq!(cache.get_or_insert_with(&1, unreachable), 7, "it is put off");
-    // Another is missed, and has none.
+    // Another key is missed, and has no value.
     cache.make_due(&1);
     assert_eq!(cache.try_load_many(&[1, 2], fail), Err(LoadError::Loader("no")));
     cache.make_due(&1);
@@ -190,7 +190,7 @@ fn of_many_keys_that_cannot_be_loaded_anew_the_old_values_are_there() {
     assert_eq!((gone, cache.loads()), (Err(LoadError::Loader("no")), 0));
 }
 
-/// The source has no row for it any more.
+/// The source has no row for the key any more.
 #[test]
 fn of_many_keys_that_have_no_new_value_the_old_one_is_there_unless_it_has_left() {
     type Write = fn(&Cache);
@@ -211,7 +211,7 @@ fn of_many_keys_that_have_no_new_value_the_old_one_is_there_unless_it_has_left()
     }
 }
 
-/// A flight that is stale leaves it to the next one: whether it fails or not, that is not put off by it.
+/// A stale flight leaves the key to the next one, which it does not put off, whether it fails or not.
 #[test]
 fn a_load_that_is_too_old_does_not_put_off_the_next() {
     type Load = fn() -> Result<u32, &'static str>;
@@ -225,7 +225,7 @@ fn a_load_that_is_too_old_does_not_put_off_the_next() {
         thread::scope(|scope| {
             let mut next = None;
             let outer = cache.try_get_or_insert_with(&1, || {
-                // It is written to, and has the value as before.
+                // The key is written to, and has the same value as before.
                 cache.insert(1, 7);
                 cache.make_due(&1);
                 next = Some(scope.spawn(|| cache.get_or_insert_with(&1, load_next)));

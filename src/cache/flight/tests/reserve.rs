@@ -1,4 +1,4 @@
-//! Keys that are reserved: who has the lead does as he likes [F10].
+//! Keys that are reserved: the holder of the lead does as it likes [F10].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
@@ -24,7 +24,7 @@ fn what_is_given_up_leaves_nothing_behind() {
     assert_eq!((cache.get(&1), cache.loads()), (None, 0));
 }
 
-/// Whatever the leader does, of three who wait for him.
+/// Three callers wait for the leader, whatever it does.
 #[test]
 fn who_waits_reserves_it_or_gets_its_value() {
     const WAITING: usize = 3;

@@ -1,4 +1,4 @@
-//! Errors that are shared with who waits.
+//! Errors that are shared with waiting callers.
 
 use core::cell::Cell;
 use core::future::{Future, poll_fn};
@@ -12,7 +12,7 @@ use super::{Cache, Count, LoadOnce, until};
 use crate::cache::flight::LoadError;
 use crate::sync::Mutex;
 
-/// A loader's error, of which each is another.
+/// A loader's error; each has a number of its own.
 #[derive(Debug)]
 struct Failed(usize);
 
@@ -37,7 +37,7 @@ fn ask_together(
     })
 }
 
-/// The same where nobody else loads.
+/// The same when nobody else loads.
 fn load_together(cache: &Cache, loads: &Count, callers: usize, followers: usize) -> Vec<Arc<Failed>> {
     ask_together(cache, loads, callers, followers).into_iter().map(Result::unwrap_err).collect()
 }
@@ -51,7 +51,7 @@ fn all_who_wait_get_one_error() {
     assert_eq!(cache.get_or_insert_with(&1, || 7), 7, "nothing is remembered");
 }
 
-/// Whose errors are of another type, or who has not asked for others', loads next.
+/// A caller whose errors are of another type, or that has not asked for others' errors, loads next.
 #[test]
 fn who_shares_no_errors_loads_itself() {
     let (cache, loads) = (Cache::new(), Count::default());
@@ -61,7 +61,7 @@ fn who_shares_no_errors_loads_itself() {
         let other = scope.spawn(|| cache.try_get_or_insert_shared(&1, || Err("another")));
         until(|| cache.followers(&1) == 2);
         let alone = scope.spawn(|| cache.get_or_insert_with(&1, || 7));
-        // Who has led gets his error; who followed may come back so late that there is a value.
+        // The leader gets its own error; a follower may come back so late that there is a value.
         let (failed, found): (Vec<_>, Vec<_>) = sharing.join().unwrap().into_iter().partition(Result::is_err);
         assert!(found.iter().all(|found| *found.as_ref().unwrap() == 7));
         let errors: Vec<_> = failed.into_iter().map(Result::unwrap_err).collect();
@@ -73,7 +73,7 @@ fn who_shares_no_errors_loads_itself() {
     assert_eq!((loads.get(), cache.get(&1), cache.loads()), (1, Some(7), 0));
 }
 
-/// Who waits for one that does not share its error leads next, and shares its own.
+/// A caller that waits for one that does not share its error leads next, and shares its own.
 #[test]
 fn who_follows_one_that_shares_nothing_loads_itself() {
     let (cache, loads) = (Cache::new(), Count::default());
@@ -114,7 +114,7 @@ fn a_write_while_it_is_loaded_comes_before_the_error() {
 
 type Told = Poll<Result<u32, LoadError<()>>>;
 
-/// Asks for key 2 whenever it is woken, at once and on that thread; what it was told.
+/// Asks for key 2 whenever it is woken, at once and on that thread; records the answers.
 struct AsksAtOnce(Weak<Cache>, Mutex<Vec<Told>>);
 
 impl Wake for AsksAtOnce {
@@ -126,7 +126,7 @@ impl Wake for AsksAtOnce {
     }
 }
 
-/// Key 2 is being loaded, and its loader waits for key 1: whoever is woken when that has ended may ask for 2.
+/// Key 2 is being loaded, and its loader waits for key 1: code that is woken when the load of key 1 has ended may ask for 2.
 #[test]
 fn who_is_woken_may_ask_for_what_waits_for_the_flight_that_has_ended() {
     for ended in [Ok(7), Err("no")] {
@@ -150,7 +150,7 @@ fn who_is_woken_may_ask_for_what_waits_for_the_flight_that_has_ended() {
     }
 }
 
-/// Of many keys, by whichever call: each of those who wait gets the error, and what others have loaded stays.
+/// Many keys, by either kind of call: each waiting caller gets the error, and what others have loaded stays.
 #[test]
 fn all_who_wait_for_some_of_many_keys_get_one_error() {
     let (cache, loads) = (Cache::new(), Count::default());
@@ -160,7 +160,7 @@ fn all_who_wait_for_some_of_many_keys_get_one_error() {
         Err::<[(u32, u32); 0], _>(Failed(0))
     };
     let unused = |keys: Vec<u32>| {
-        // Those that nobody else is loading.
+        // The keys that nobody else is loading.
         assert_eq!(keys, [3]);
         Ok::<_, Failed>([(3, 30)])
     };
@@ -178,7 +178,7 @@ fn all_who_wait_for_some_of_many_keys_get_one_error() {
     assert_eq!(cache.try_load_many_shared(&[1, 2], tens).ok(), Some(vec![Some(10), Some(20)]));
 }
 
-/// Who shares no errors loads what is left, by one call.
+/// A caller that shares no errors loads what is left, by one call.
 #[test]
 fn who_shares_no_errors_loads_many_keys_itself() {
     let cache = Cache::new();

@@ -1,4 +1,4 @@
-//! Values that are stale to who asks: loaded anew by one, while others who find them so wait [F9].
+//! Values that are stale to their callers: one caller loads them anew, while others that find them stale wait [F9].
 
 use core::cell::Cell;
 use core::future::{Future, pending, poll_fn};
@@ -12,7 +12,7 @@ use std::thread;
 use super::{Cache, Count, until};
 use crate::cache::flight::LoadError;
 
-/// What the key has at first, and what everybody finds stale.
+/// The value that the key has at first, and that all callers find stale.
 const OLD: u32 = 7;
 
 fn is_old(value: &u32) -> bool {
@@ -39,7 +39,7 @@ fn of_all_who_have_seen_a_stale_value_one_loads() {
         seen.wait();
         let load = || {
             loads.add();
-            // As many as can be: who is late finds the new value.
+            // As many as possible: late callers find the new value.
             thread::yield_now();
             Ok::<_, ()>(8)
         };
@@ -60,7 +60,7 @@ fn what_is_not_stale_is_a_hit_and_what_is_missed_is_loaded() {
     assert_eq!(cache.try_get_or_insert_if(&2, unreachable, is_old), Ok(9));
 }
 
-/// Who does not mind gets the old value, while others wait.
+/// A caller that does not mind gets the old value, while others wait.
 #[test]
 fn others_find_the_old_value_meanwhile() {
     let cache = old();
@@ -93,7 +93,7 @@ fn who_fails_gets_the_error_and_the_old_value_stays() {
     assert_eq!(cache.try_get_or_insert_if(&1, || Ok::<_, ()>(8), is_old), Ok(8));
 }
 
-/// One after the other, as of a key that is missed; or all at once, where they share the error.
+/// One after the other, as for a key that is missed; or all at once, if they share the error.
 #[test]
 fn who_waits_for_one_who_fails_loads_or_gets_his_error() {
     let cache = old();
@@ -118,13 +118,13 @@ fn who_waits_for_one_who_fails_loads_or_gets_his_error() {
         );
         assert_eq!(failed.map_err(|error| *error.into_loader().unwrap()), Err("no"));
         let answers: Vec<_> = followers.into_iter().map(|thread| thread.join().unwrap()).collect();
-        // The first may look when the other has loaded.
+        // The first caller may look when the other has loaded.
         assert!(matches!(answers[..], [Err(()) | Ok(8), Ok(8)]), "{answers:?}");
     });
     assert_eq!((cache.get(&1), cache.loads()), (Some(8), 0));
 }
 
-/// A value is stale to whoever asks, and so is the one that comes.
+/// The value is stale to the caller, and so is the one that is loaded.
 #[test]
 fn what_is_loaded_is_returned_though_it_is_stale() {
     let (cache, loads) = (old(), Count::default());
@@ -139,7 +139,7 @@ fn what_is_loaded_is_returned_though_it_is_stale() {
     );
 }
 
-/// The first load may have begun before they came, but not the second one.
+/// The first load may have begun before the callers came, but not the second one.
 #[test]
 fn who_waits_for_what_is_stale_to_him_waits_for_the_next_one_and_no_more() {
     const FOLLOWERS: usize = 4;
@@ -169,12 +169,12 @@ fn what_was_written_meanwhile_is_not_replaced() {
     type Write = fn(&Cache);
     let writes: [(Write, Option<u32>); 6] = [
         (|cache| cache.insert(1, 9), Some(9)),
-        // Also if that is stale, too.
+        // Even if that value is stale as well.
         (|cache| cache.insert(1, OLD), Some(OLD)),
         (|cache| assert_eq!(cache.remove(&1), Some(OLD)), None),
         (|cache| cache.remove_if(&1, |_| false), Some(OLD)),
         (Cache::clear, None),
-        // As no one has asked for that.
+        // Nobody has asked about that.
         (|cache| cache.evict(&1), Some(8)),
     ];
     for (write, kept) in writes {
@@ -188,7 +188,7 @@ fn what_was_written_meanwhile_is_not_replaced() {
     }
 }
 
-/// Who writes to the key makes way for the next who finds it stale: the load that runs is too old.
+/// A write to the key makes way for the next caller that finds it stale: the load that runs is too old.
 #[test]
 fn what_is_stale_after_a_write_is_loaded_by_another() {
     let cache = old();
@@ -204,7 +204,7 @@ fn what_is_stale_after_a_write_is_loaded_by_another() {
     );
 }
 
-/// It panics wherever it is asked: on what is found, before the load, and after it.
+/// `is_stale` panics at each place where it is called: on the value that is found, before the load, and after it.
 #[test]
 fn who_cannot_say_what_is_stale_leaves_all_as_it_was() {
     for at in 1..=3 {
@@ -222,7 +222,7 @@ fn who_cannot_say_what_is_stale_leaves_all_as_it_was() {
     }
 }
 
-/// Who asks what is stale may ask for the key itself: he is told if he leads it by then.
+/// `is_stale` may ask for the key itself: it gets an error if its caller leads the key's flight by then.
 #[test]
 fn who_asks_for_the_key_to_say_whether_it_is_stale_is_told() {
     let (cache, told) = (old(), Cell::new(None));
@@ -253,7 +253,7 @@ fn a_task_that_is_dropped_leaves_the_old_value_and_the_lead() {
     assert_eq!((cache.get(&1), cache.loads()), (Some(8), 0));
 }
 
-/// He is dropped and nobody waits, or his loader fails.
+/// The task is dropped and nobody waits, or its loader fails.
 #[test]
 fn a_task_that_does_not_load_leaves_the_old_value() {
     let cache = old();
@@ -267,7 +267,7 @@ fn a_task_that_does_not_load_leaves_the_old_value() {
     assert_eq!((cache.get(&1), cache.loads()), (Some(OLD), 0));
 }
 
-/// A task's second look finds what was put since it has found a stale value.
+/// A task's second look finds what was put since the task found a stale value.
 #[test]
 fn who_leads_when_it_has_been_loaded_finds_it() {
     let cache = old();
@@ -290,7 +290,8 @@ fn who_leads_when_it_has_been_loaded_finds_it() {
     assert_eq!(cache.loads(), 0);
 }
 
-/// Due to some, and stale to others: who finds it stale waits for who refreshes it, and who finds it due waits for nobody.
+/// Due to some, and stale to others: a caller that finds the value stale waits for one that refreshes it, and a caller that
+/// finds it due waits for nobody.
 #[test]
 fn who_finds_it_stale_waits_for_who_refreshes_it() {
     let cache = old();
@@ -313,7 +314,7 @@ fn who_finds_it_stale_waits_for_who_refreshes_it() {
     assert_eq!((cache.try_get_or_insert_if(&1, load, is_old), cache.get(&1)), (Ok(8), Some(8)));
 }
 
-/// Who refreshes it in vain has the old value, and who finds that stale loads.
+/// A caller that refreshes the value in vain gets the old one, and a caller that finds that stale loads.
 #[test]
 fn who_waits_for_one_who_cannot_refresh_it_loads() {
     let cache = old();
@@ -325,7 +326,7 @@ fn who_waits_for_one_who_cannot_refresh_it_loads() {
             until(|| cache.followers(&1) == 1);
             Err("no")
         });
-        // Its last look may find what the other has loaded.
+        // The failed caller's last look may find what the other has loaded.
         assert!(matches!(kept, Ok(OLD | 8)), "{kept:?}");
         assert_eq!(follower.unwrap().join().unwrap(), Ok(8));
     });

@@ -1,4 +1,4 @@
-//! Tasks that load, and wait for others who do, on a runtime and polled by hand.
+//! Tasks that load, and wait for others that load, on a runtime and polled by hand.
 
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
@@ -19,7 +19,7 @@ impl Wake for Count {
     }
 }
 
-/// A future to poll by hand, with how often it was woken.
+/// A future to poll by hand, with a count of how often it was woken.
 struct Polled<'a> {
     task: Task<'a>,
     woken: Arc<Count>,
@@ -145,7 +145,7 @@ fn a_task_that_is_polled_by_another_is_woken_there() {
     assert_eq!((before.get(), follower.woken.get(), Arc::strong_count(&before)), (0, 1, 1));
 }
 
-/// Whenever the leader is dropped, the next who waits loads, and the rest wait for that.
+/// Whenever the leader is dropped, the next waiting task loads, and the rest wait for it.
 #[test]
 fn a_leader_dropped_at_any_poll_is_replaced() {
     for polls in 1..=3 {
@@ -194,7 +194,7 @@ fn a_follower_that_is_woken_and_dropped_wakes_the_next() {
     assert_eq!((fourth.poll(), cache.loads()), (Poll::Ready(Ok(10)), 0));
 }
 
-/// Who is polled, though another was woken to take over, leads; the waker that he left is dropped, and panics.
+/// A task that is polled though another was woken to take over leads; the waker that it left is dropped, and panics.
 #[test]
 fn a_waker_whose_drop_panics_as_its_task_takes_over_passes_the_lead_on() {
     struct Fragile;
@@ -211,7 +211,7 @@ fn a_waker_whose_drop_panics_as_its_task_takes_over_passes_the_lead_on() {
     let cache = Cache::new();
     let (mut leader, mut second, mut third) = (slow(&cache, 7), quick(&cache, Ok(8)), quick(&cache, Ok(9)));
     assert!(leader.poll().is_pending() && second.poll().is_pending());
-    // The flight's own is the last.
+    // The flight's own waker is the last.
     let waker = Waker::from(Arc::new(Fragile));
     assert!(third.task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     drop(waker);
@@ -294,7 +294,7 @@ fn tasks_that_would_wait_for_each_other_are_told() {
     assert_eq!((one.poll(), cache.loads()), (Poll::Ready(Ok(102)), 0));
 }
 
-/// A loader that gives up waiting for another key waits for it no more.
+/// A loader that gives up waiting for another key no longer waits for it.
 #[test]
 fn a_wait_that_was_given_up_is_no_part_of_a_circle() {
     let cache = Cache::new();
@@ -350,7 +350,7 @@ fn all_who_wait_are_woken_though_a_waker_panics() {
     assert_eq!((second.poll(), third.poll()), (Poll::Ready(Ok(7)), Poll::Ready(Ok(7))));
 }
 
-/// Of a cache that is no more, whose place in memory another one may have: what waited there waits for nothing here.
+/// A wait in a cache that no longer exists, whose place in memory another one may have: it waits for nothing in the other one.
 #[test]
 fn a_wait_that_was_forgotten_is_no_other_s() {
     fn never(cache: &Cache, key: u32) -> Polled<'_> {
@@ -381,7 +381,7 @@ fn a_wait_that_was_forgotten_is_no_other_s() {
     }
 }
 
-/// An executor that polls at once: what runs when a task is woken asks for the key.
+/// An executor that polls at once: the code that runs when a task is woken asks for the key.
 struct Asks {
     cache: Arc<Cache>,
     answers: Mutex<Vec<Result<u32, LoadError<&'static str>>>>,

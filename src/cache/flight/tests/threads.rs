@@ -1,4 +1,4 @@
-//! Threads that load, and wait for others who do.
+//! Threads that load, and wait for others that load.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -52,7 +52,7 @@ fn other_keys_are_loaded_meanwhile() {
     assert_eq!((value, cache.loads()), (199, 0));
 }
 
-/// Starts a load that fails as `fail` says, when six others wait for it; of these, the first two fail, too.
+/// Starts a load that fails as `fail` says when six others wait for it; of these, the first two fail as well.
 fn one_after_the_other(fail: impl Fn() -> Result<u32, &'static str> + Sync) {
     const WAITING: usize = 6;
     let (cache, loads) = (Cache::new(), Count::default());
@@ -155,7 +155,7 @@ fn followers_get_a_value_that_the_cache_does_not_keep() {
     assert_eq!((loads.get(), cache.get(&1), cache.loads()), (1, None, 0));
 }
 
-/// A value that knows how many there are.
+/// A value that counts its copies.
 struct Counted(Arc<()>);
 
 thread_local!(static CLONES_LEFT: Cell<usize> = const { Cell::new(usize::MAX) });
@@ -187,7 +187,7 @@ fn every_clone_is_dropped() {
     assert_eq!(Arc::strong_count(&value), 1);
 }
 
-/// The leader clones for the cache and for its followers. Whichever panics, a follower gets a value.
+/// The leader clones for the cache and for its followers. Whichever clone panics, a follower gets a value.
 #[test]
 fn a_panic_in_clone_stops_nobody_else() {
     for clones in 0..2 {
@@ -220,7 +220,7 @@ thread_local! {
     static ARMED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Its drop panics once on a thread that has said so.
+/// A key or value whose drop panics once on a thread that has asked for that.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Fragile(u32);
 
@@ -237,7 +237,7 @@ fn who_sleeps_is_woken_though_the_drop_of_the_key_panics() {
         let leader = scope.spawn(|| {
             let load = || {
                 until(|| cache.followers(&key) == 1);
-                // For it to sleep; if it is late it finds the flight ended.
+                // So that the other thread sleeps; if it is late, it finds that the flight has ended.
                 thread::sleep(Duration::from_millis(20));
                 ARMED.set(true);
                 7

@@ -19,7 +19,7 @@ fn written_while_loading(write: impl Fn(&Cache), kept: Option<u32>) {
     };
     thread::scope(|scope| {
         let leader = scope.spawn(slow(7));
-        // Before that he might find what is written.
+        // Before that it might find what is written.
         until(|| begun.get() == 1);
         let follower = scope.spawn(slow(8));
         until(|| cache.followers(&1) == 1);
@@ -45,7 +45,7 @@ fn a_load_does_not_bring_back_what_was_removed_meanwhile() {
 #[test]
 fn a_load_does_not_replace_what_was_inserted_meanwhile() {
     written_while_loading(|cache| cache.insert(1, 9), Some(9));
-    // Also if that has been evicted since.
+    // Even if that has been evicted since.
     written_while_loading(
         |cache| {
             cache.insert(1, 9);
@@ -86,7 +86,7 @@ fn who_comes_after_a_write_does_not_wait_for_what_was_loaded_before() {
     assert_eq!((cache.get(&1), cache.loads()), (Some(8), 0));
 }
 
-/// Each load begins after a write has made the one before stale; each write finds the one that is not stale yet.
+/// Each load begins after a write has made the one before stale; each write finds the load that is not yet stale.
 #[test]
 fn a_second_write_is_noticed_by_a_second_load() {
     let (cache, go) = (Cache::new(), Count::default());
@@ -145,7 +145,7 @@ fn followers_of_a_stale_load_that_fails_load_anew_and_once() {
     assert_eq!((loads.get(), cache.get(&1), cache.loads()), (1, Some(8), 0));
 }
 
-/// Writers say what they write, beside the cache; what the cache has is never older than that.
+/// Writers announce what they write, outside the cache; what the cache has is never older than that.
 #[test]
 fn the_cache_is_never_older_than_the_source() {
     use crate::sync::{AtomicU32, Ordering};

@@ -1,4 +1,4 @@
-//! The default policy against one that is written down plainly, and on the loads it was made for.
+//! The default policy compared with a plain implementation, and on the loads it was made for.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,7 +10,7 @@ use super::super::heavy::{LOOKS, MANY};
 use super::{Cache, Newcomer, locator, mark};
 use crate::cache::Policy;
 
-/// The same policy over keys, with queues that are searched: no marks, locators, stale entries or slots.
+/// The same policy over keys, with queues that are searched: without marks, locators, stale entries or slots.
 struct Plain {
     capacity: u64,
     target: f64,
@@ -57,7 +57,7 @@ impl Plain {
         weight(&self.window) + weight(&self.main) + more <= self.capacity
     }
 
-    /// What the window may weigh, in whole numbers.
+    /// How much the window may weigh, in whole numbers.
     fn share(&self) -> u64 {
         self.target.ceil().max(1.0) as u64
     }
@@ -128,7 +128,7 @@ impl Plain {
         }
     }
 
-    /// Saves an entry of main that was hit.
+    /// Spares an entry of main that was hit.
     fn spare(&mut self, index: usize) -> bool {
         let hits = self.hits.get_mut(&self.main[index].0).expect("a resident");
         let spared = *hits > 0;
@@ -193,8 +193,8 @@ proptest! {
         let mut cache = Cache::new(Policy::Adaptive, capacity, 1 << 20);
         let mut removals = HashMap::new();
         for (number, what) in requests {
-            // Squared, so that some keys are popular. One that was removed has another name when it comes back: its stale
-            // entry would mean the new item, where the plain policy has none.
+            // Squared, so that some keys are popular. A key that was removed has another name when it comes back: its stale
+            // entry would mean the new item, while the plain policy has no stale entries.
             let number = number * number / 200;
             let removed: &mut u32 = removals.entry(number).or_default();
             let key = number + 1000 * *removed;
@@ -221,7 +221,7 @@ proptest! {
     }
 }
 
-/// Hits in 100 of a load, after the cache has seen as much of it before.
+/// Hits per 100 requests of a load, after the cache has seen as much of it before.
 fn hit_ratio(policy: Policy, capacity: u64, requests: u32, mut load: impl FnMut(u32) -> u32) -> u32 {
     let mut cache = Cache::new(policy, capacity, 1 << 20);
     for i in 0..requests {
@@ -239,7 +239,7 @@ fn a_loop_larger_than_the_cache_keeps_what_fits() {
     assert!(adaptive >= 75, "{adaptive}");
 }
 
-/// Equally often asked for are those that are there and those that are not, of which none is better than the others.
+/// The keys that are there and those that are not are asked for equally often, and none is better than the others.
 #[test]
 fn a_loop_of_twice_the_capacity_keeps_nearly_half_in_small_caches_as_well() {
     for capacity in [4, 6, 10, 16, 20, 24, 28, 32, 40, 63, 64, 100] {
@@ -251,7 +251,7 @@ fn a_loop_of_twice_the_capacity_keeps_nearly_half_in_small_caches_as_well() {
     }
 }
 
-/// Numbers below `n`, without a pattern; the square of a fraction, so that the small are popular.
+/// Numbers below `n`, without a pattern; the square of a fraction, so that small numbers are popular.
 fn popular(i: u32, n: u32) -> u32 {
     let fraction = u64::from(i.wrapping_mul(0x9E37_79B1) ^ i.wrapping_mul(0x85EB_CA77).rotate_left(13));
     ((((fraction * fraction) >> 32) * u64::from(n)) >> 32) as u32
@@ -288,11 +288,11 @@ fn turns_away(cache: &mut Cache, key: u32, weight: u64) -> bool {
     cache.evictor.turns_away(newcomer, &mut cache.table)
 }
 
-/// Light items that were hit are not given up for one that is as heavy as many of them, but those that were hit long ago are in
-/// the end.
+/// Light items that were hit are not given up for one that is as heavy as many of them, but in the end those are that were hit
+/// long ago.
 #[test]
 fn what_is_heavy_is_turned_away_until_what_it_would_push_out_is_no_longer_asked_for() {
-    // What nobody has asked for is given up, and a few items may be.
+    // Items that nobody has asked for are given up, and a few items may be in any case.
     assert!((1..=1000).all(|weight| !turns_away(&mut of_light_ones(0), 5000, weight)));
     assert!((1..=MANY).all(|weight| !turns_away(&mut of_light_ones(2), 5000, weight)));
     for hits in 1..3 {
@@ -304,7 +304,7 @@ fn what_is_heavy_is_turned_away_until_what_it_would_push_out_is_no_longer_asked_
     }
 }
 
-/// However many would have to go, so many are looked at and no more.
+/// However many would have to be evicted, only a limited number is looked at.
 #[test]
 fn what_is_heavy_is_let_in_if_none_of_the_first_was_hit() {
     for hit in [0, LOOKS - 1, LOOKS, 900] {
@@ -314,7 +314,7 @@ fn what_is_heavy_is_let_in_if_none_of_the_first_was_hit() {
     }
 }
 
-/// However often the light ones are.
+/// However often the light items are asked for.
 #[test]
 fn what_is_heavy_and_asked_for_often_is_let_in() {
     for weight in [50, 100, 300] {
@@ -323,7 +323,7 @@ fn what_is_heavy_and_asked_for_often_is_let_in() {
         while turns_away(&mut cache, 5000, weight) {
             times += 1;
             assert!(times < 10, "{weight}");
-            // Others come and go meanwhile, and all are hit.
+            // Other items come and go meanwhile, and all are hit.
             (0..1000 / weight as u32 / 10).for_each(|i| {
                 cache.insert(6000 + 10 * times + i, 1);
             });
@@ -339,10 +339,10 @@ fn what_is_heavy_and_asked_for_often_is_let_in() {
     }
 }
 
-/// Who has been turned away once and comes back is worth what nobody has asked for.
+/// An item that has been turned away once and comes back is worth those that nobody has asked for.
 #[test]
 fn what_is_heavy_and_new_is_turned_away_once_hits_have_been_met() {
-    // The window's hand meets one that was hit, or main's does: the window has its share, or one less.
+    // The window's hand meets an item that was hit, or main's does: the window has its share, or one less.
     let mut by_window = of_light_ones(0);
     (990..1000).for_each(|key| assert!(by_window.get(key)));
     assert!(by_window.insert(1000, 1));
@@ -361,7 +361,7 @@ fn what_is_heavy_and_new_is_turned_away_once_hits_have_been_met() {
     }
 }
 
-/// Main has been spared for long enough: who goes is in the window, though it is not the window's turn.
+/// Main has been spared for long enough: the victim is in the window, though it is not the window's turn.
 #[test]
 fn who_goes_after_too_many_that_were_hit_is_in_the_window() {
     let mut cache = of_light_ones(0);
@@ -372,7 +372,7 @@ fn who_goes_after_too_many_that_were_hit_is_in_the_window() {
     assert_eq!((cache.residents().len(), cache.evictor.weight()), (999, 1000));
 }
 
-/// All of main was hit, and a key that comes back has just told that the window is too small: it is main that has to give way.
+/// All of main was hit, and a key that comes back has just shown that the window is too small: main has to give way.
 #[test]
 fn an_insertion_takes_few_hits_however_many_there_are() {
     const N: u32 = 2000;
@@ -389,6 +389,6 @@ fn an_insertion_takes_few_hits_however_many_there_are() {
             most = most.max(before - hits(&cache));
         }
     }
-    // And the few steps of who wants in, and of who is at the window's front.
+    // And the few steps of the candidate, and of the item at the window's front.
     assert!((PATIENCE as u32..PATIENCE as u32 + 16).contains(&most), "{most} hits were taken at once");
 }

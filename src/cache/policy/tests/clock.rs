@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::Cache;
 use crate::cache::Policy;
 
-/// Keys in slots, a bit each, and a hand.
+/// Keys in slots, with a bit each, and a hand.
 struct Plain {
     slots: Vec<(u32, bool)>,
     hand: usize,

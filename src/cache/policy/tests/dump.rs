@@ -1,4 +1,4 @@
-//! What a dump keeps of a policy: whoever goes on from it evicts the same.
+//! What a dump keeps of a policy: a cache that goes on from it evicts the same items.
 
 use proptest::prelude::*;
 
@@ -10,9 +10,9 @@ const LOCATORS: u32 = 1 << 20;
 
 #[derive(Clone, Debug)]
 enum Op {
-    /// Of the keys that there were, the one at this part of 256.
+    /// Looks up the key at this fraction, in 256ths, of the keys that there were.
     Get(u8),
-    /// A key that there never was.
+    /// Inserts a key that there never was.
     Insert(u64),
     Remove(u8),
 }
@@ -44,7 +44,7 @@ fn lived(policy: Policy, capacity: u64, window: f64, ops: Vec<Op>) -> Cache {
     cache
 }
 
-/// Another one that goes on from it, if there is room for all.
+/// Another cache that goes on from this one, if there is room for all.
 fn restarted(cache: &mut Cache, policy: Policy) -> Cache {
     let capacity = cache.evictor.capacity();
     let mut back = Cache::new(policy, capacity, LOCATORS);
@@ -57,7 +57,7 @@ fn restarted(cache: &mut Cache, policy: Policy) -> Cache {
     back
 }
 
-/// Who leaves, one after the other, as the capacity falls.
+/// The keys that leave, one after the other, as the capacity falls.
 fn leaving(cache: &mut Cache) -> Vec<u32> {
     cache.table.evicted.clear();
     for capacity in (0..cache.evictor.capacity()).rev() {
@@ -77,7 +77,7 @@ proptest! {
         prop_assert_eq!(leaving(&mut back), leaving(&mut cache));
     }
 
-    /// Of a hand's order the table decides; who was hit stays longer than who was not.
+    /// The table decides the order in which a hand meets items; those that were hit stay longer than those that were not.
     #[test]
     fn a_hand_spares_who_was_hit(ops in ops(), capacity in 1_u64..200, is_local in any::<bool>()) {
         let policy = if is_local { Policy::Local } else { Policy::Clock };
@@ -91,7 +91,7 @@ proptest! {
         prop_assert!(gone[gone.len() - hits..].iter().all(was_hit), "{:?} of {:?}", gone, before);
     }
 
-    /// From one policy to another and back: hits are kept as far as its bits can tell.
+    /// From one policy to another and back: hits are kept as far as its bits can represent them.
     #[test]
     fn policies_go_on_from_each_other(ops in ops(), capacity in 1_u64..200, is_local in any::<bool>()) {
         let (other, most) = if is_local { (Policy::Local, 2) } else { (Policy::Clock, 1) };
@@ -124,7 +124,7 @@ fn the_order_is_window_then_main_the_next_to_go_first() {
     let window = [(4, false, 0), (5, false, 0), (6, false, 2), (7, false, 0)];
     let main = [(0, true, 0), (1, true, 1), (2, true, 0), (3, true, 0)];
     assert_eq!(told(&mut cache), [window, main].concat());
-    // Whoever is restored comes before them.
+    // Restored items come before them.
     assert!(cache.remove(5) && cache.remove(2));
     assert!(cache.restore(9, 1, Heat::new(1, false)) && cache.restore(8, 1, Heat::new(0, true)));
     assert!(!cache.restore(10, 1, Heat::new(2, true)));
@@ -138,7 +138,7 @@ fn a_window_that_has_rejected_somebody_is_not_taught() {
     let mut cache = Cache::new(Policy::Adaptive, 100, LOCATORS);
     cache.evictor.learn(WindowShare::of(0.25));
     assert_eq!(cache.evictor.window_target(), Some(25.0));
-    // Of a part, and so of any capacity.
+    // It is a share, and so applies to any capacity.
     cache.evictor.set_capacity(200, &mut cache.table);
     assert_eq!(cache.evictor.window_target(), Some(50.0));
     (0..200).for_each(|key| assert!(cache.insert(key, 1)));
@@ -153,7 +153,7 @@ fn a_window_that_has_rejected_somebody_is_not_taught() {
     assert_eq!(Cache::new(Policy::Clock, 100, LOCATORS).evictor.window_target(), None);
 }
 
-/// As a segment has for a while, when others have borrowed all of it.
+/// A segment has no capacity for a while when others have borrowed all of it.
 #[test]
 fn the_windows_part_of_nothing_is_its_part_of_something_later() {
     let mut cache = Cache::new(Policy::Adaptive, 0, LOCATORS);

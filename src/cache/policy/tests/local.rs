@@ -1,9 +1,9 @@
-//! Who goes for whom among the slots of one place.
+//! Which item is evicted for which among the slots of one place.
 
 use super::{Cache, Residents, Table, locator, mark};
 use crate::cache::Policy;
 
-/// The tests' table has its items wherever they came first: with eight slots there are two buckets, and every place has both.
+/// The tests' table puts items into the first free slot: with eight slots there are two buckets, and every place has both.
 fn full(hits: [u32; 8]) -> Cache {
     let mut cache = Cache::new(Policy::Local, 8, 1 << 20);
     for (key, hits) in (0..).zip(hits) {
@@ -40,7 +40,7 @@ fn the_neighbour_that_was_not_hit_goes() {
     }
 }
 
-/// Each of them loses a hit, and those that the hand passes another.
+/// Each of them loses a hit, and those that the hand passes lose another.
 #[test]
 fn where_all_neighbours_were_hit_a_hand_finds_who_goes() {
     let mut cache = full([2, 2, 2, 2, 2, 1, 2, 2]);
@@ -51,7 +51,7 @@ fn where_all_neighbours_were_hit_a_hand_finds_who_goes() {
     assert_eq!(left, [0, 0, 0, 0, 0, 1, 1]);
 }
 
-/// A hand that goes round takes from all. Here it meets another at once, in a bucket that is not the newcomer's.
+/// A hand that goes round takes hits from all. Here it meets another item at once, in a bucket that is not the newcomer's.
 #[test]
 fn neighbours_that_were_hit_lose_a_hit_though_somebody_else_goes() {
     let mut cache = Cache::new(Policy::Local, 16, 1 << 20);

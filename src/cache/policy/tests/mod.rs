@@ -1,4 +1,4 @@
-//! The policies against plain ones, and the promises of all policies with every kind of table trouble.
+//! The policies compared with plain ones, and the promises of all policies under every kind of table trouble.
 
 mod adaptive;
 mod clock;
@@ -12,21 +12,21 @@ use std::collections::BTreeMap;
 use super::{Evictor, Heat, Locator, Newcomer, Policy, Residents, mark};
 use crate::hash::{Digest, Place};
 
-/// A table of as many slots as anyone wants, searched from one end to the other. An item may be anywhere: four slots that
-/// follow each other are somebody's bucket by chance only.
+/// A table of any number of slots, searched from one end to the other. An item may be anywhere: four consecutive slots are an
+/// item's bucket by chance only.
 struct Table {
     slots: Vec<Option<Item>>,
     /// What is noted for buckets, in the upper half of a byte for each slot.
     notes: Vec<u8>,
     /// How many locators there are: few make many keys look alike.
     locators: u32,
-    /// Keys evicted since somebody looked.
+    /// Keys evicted since the last look.
     evicted: Vec<u32>,
-    /// Readers hit whatever loses a hit, at once.
+    /// Whether readers at once hit every item that loses a hit.
     is_busy: bool,
-    /// The slot of who is not to go.
+    /// The slot of the item that must not be evicted.
     stays: Option<usize>,
-    /// Items are told apart by their places among so many buckets, not by their locators.
+    /// Items are distinguished by their places among so many buckets, not by their locators.
     places_among: Option<u32>,
 }
 
@@ -184,7 +184,7 @@ impl Cache {
         true
     }
 
-    /// Puts a key that is not there before all that is, if there is room.
+    /// Puts a key that is not there before all that are, if there is room.
     fn restore(&mut self, key: u32, weight: u64, heat: Heat) -> bool {
         let has_room = self.evictor.fits(weight);
         if has_room {
@@ -232,7 +232,7 @@ impl Cache {
         true
     }
 
-    /// An item goes to another slot, mark and all, as displacement does.
+    /// Moves an item to another slot, with its mark, as displacement does.
     fn displace(&mut self, key: u32) {
         if let Some(slot) = self.table.slot_of(key) {
             let item = self.table.slots[slot].take();

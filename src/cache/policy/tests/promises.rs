@@ -14,7 +14,7 @@ enum Op {
     Remove(u32),
     Reweigh(u32, u64),
     Displace(u32),
-    /// A late hit sets a bit of whatever is in the slot by now.
+    /// A late hit that sets a bit of whichever item is in the slot by now.
     Stray(usize, u8),
     SetCapacity(u64),
     Clear,
@@ -68,7 +68,7 @@ fn apply(cache: &mut Cache, op: Op) {
     }
 }
 
-/// A dump has every item once, whichever slots their locators mean, leaves no trace, and gives all a place elsewhere.
+/// A dump has every item once, whichever slots their locators mean, leaves no trace, and gives all items a place elsewhere.
 fn dumps_each_once(cache: &mut Cache, policy: Policy) -> Result<(), TestCaseError> {
     let marks = |cache: &Cache| cache.table.slots.iter().flatten().map(|item| item.mark).collect::<Vec<_>>();
     let before = marks(cache);
@@ -101,7 +101,7 @@ fn keeps_its_promises(
         prop_assert!(cache.evictor.weight() <= cache.evictor.capacity());
     }
     dumps_each_once(&mut cache, policy)?;
-    // Nobody is forgotten: all that weighs anything can be evicted.
+    // No item is forgotten: all that weigh anything can be evicted.
     cache.evictor.set_capacity(0, &mut cache.table);
     prop_assert!(cache.residents().values().all(|&weight| weight == 0), "{:?}", cache.residents());
     Ok(())
@@ -165,18 +165,18 @@ fn memory_stays_bounded_when_entries_are_inserted_and_removed_for_ever() {
         assert!(cache.remove(key));
         cache.insert(key, 1);
     }
-    // And with what comes back from a dump and goes, in either queue.
+    // And with items that come back from a dump and leave again, in either queue.
     for round in 0..20_000 {
         let key = 50 + round % 3;
         assert!(cache.restore(key, 1, Heat::new(0, round % 2 == 0)) && cache.remove(key));
     }
-    // 50 residents; rings at most twice as long and their slack.
+    // 50 residents; rings are at most twice as long, plus their slack.
     assert!(cache.evictor.memory_usage() < 1500, "{}", cache.evictor.memory_usage());
     assert_eq!(cache.residents().len(), 50);
 }
 
-/// Its entry leads nowhere, as that of an item whose `Hash` contradicts itself: it is dumped all the same, as the next to go,
-/// and is found again when the table has doubled, also if nobody has been evicted.
+/// Its entry leads nowhere, like that of an item whose `Hash` contradicts itself: it is dumped all the same, as the next to go,
+/// and is found again when the table has doubled, even if nothing has been evicted.
 #[test]
 fn who_has_no_entry_is_not_forgotten() {
     let mut cache = Cache::new(Policy::Adaptive, 10, u32::MAX);
@@ -202,7 +202,7 @@ fn who_is_led_to_by_anothers_entry_is_found_when_the_table_has_doubled() {
     };
     let alike = (1..).find(|&key| place(key, 4) == place(0, 4) && place(key, 8) != place(0, 8));
     let alike = alike.expect("one of some thousand keys");
-    // After some of these numbers the next to come has the queue drop all entries of those who have gone.
+    // After some of these numbers, the next arrival has the queue drop all entries of items that have left.
     for gone in 0..80 {
         let mut cache = Cache::new(Policy::Adaptive, 1000, u32::MAX);
         cache.table.places_among = Some(4);
@@ -228,7 +228,7 @@ fn tiny_caches_work() {
                 cache.read_through(request.wrapping_mul(0x9E37_79B1) >> 27);
                 assert!(cache.residents().len() as u64 <= capacity);
             }
-            // What was asked last is there.
+            // The key that was asked for last is there.
             cache.read_through(99);
             assert!(cache.get(99), "{policy:?} {capacity}");
         }
@@ -273,7 +273,7 @@ fn somebody_goes_though_readers_hit_faster_than_hits_are_taken() {
     }
 }
 
-/// Also where all are in main.
+/// Even if all items are in main.
 #[test]
 fn somebody_goes_of_main_though_readers_hit_faster_than_hits_are_taken() {
     let mut cache = Cache::new(Policy::Adaptive, 1000, u32::MAX);

@@ -1,4 +1,4 @@
-//! Where items have weights: who is heavy, and who has to go.
+//! Items with weights: which are heavy, and which have to be evicted.
 
 use super::super::adaptive::PATIENCE;
 use super::{Cache, Newcomer, locator};
@@ -14,13 +14,13 @@ fn who_is_heavy_makes_more_than_eight_go() {
     for policy in [Policy::Adaptive, Policy::Clock, Policy::Local] {
         let mut cache = Cache::new(policy, 100, 1 << 20);
         (0..25).for_each(|key| assert!(cache.insert(key, 2)));
-        // Half is free.
+        // Half of the capacity is free.
         let is_heavy = |weight| cache.evictor.is_heavy(weight, 25);
         assert!(!is_heavy(1) && !is_heavy(50 + 8 * 2) && is_heavy(51 + 8 * 2) && is_heavy(u64::MAX));
     }
 }
 
-/// Two come by turns. What is missing for either is, then, to be half of what is there at most.
+/// Two heavy items come by turns. So what is missing for either must be at most half of what is there.
 #[test]
 fn who_is_heavy_is_let_in_for_its_part_of_those_who_are_turned_away() {
     for (weight, expected) in [(200 + 390, 4), (200 + 410, 7)] {
@@ -43,7 +43,7 @@ fn the_window_gives_way_to_who_is_heavy_before_anybody_of_main() {
     (0..600).for_each(|key| assert!(cache.insert(key, 1)));
     assert!(cache.insert(600, 395));
     (0..601).for_each(|key| assert!(cache.get(key)));
-    // Five are free, and the window may keep ten.
+    // Five units are free, and the window may keep ten.
     assert!(!turns_away(&mut cache, 5000, 5 + 385 + 8), "eight of main may go");
     assert!(turns_away(&mut cache, 5000, 5 + 385 + 9));
 }
