@@ -1,4 +1,4 @@
-//! Something that is retired while others look at it, for models of the reclaimer.
+//! An object that is retired while others look at it, for models of the reclaimer.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use loom::thread;
 /// A cell that leads to one of two objects, the first of which is going to be retired.
 #[derive(Debug)]
 pub struct Cell {
-    /// Of the objects.
+    /// The collector of the objects.
     pub reclaimer: Reclaimer,
-    /// One that has nothing to do with it.
+    /// A collector that has nothing to do with them.
     pub other: Reclaimer,
-    /// To one of them.
+    /// The link to one of the objects.
     pub link: AtomicPtr<Watched>,
     /// The first is retired.
     pub objects: [Watched; 2],
 }
 
 impl Cell {
-    /// One that leads to the first.
+    /// A cell that leads to the first object.
     #[expect(clippy::arc_with_non_send_sync, reason = "loom runs its threads on one thread of the system")]
     pub fn new() -> Arc<Self> {
         let cell = Arc::new(Cell {
@@ -37,13 +37,13 @@ impl Cell {
         std::ptr::from_ref(&self.objects[index]).cast_mut()
     }
 
-    /// What a reader does under its guard.
+    /// Reads the object, as a reader does under its guard.
     pub fn read(&self) {
         // SAFETY: one of ours.
         unsafe { &*self.link.load(Ordering::Acquire) }.read();
     }
 
-    /// Reads under two guards, and under the one that ends last.
+    /// Reads under two guards, and again under the one that ends last.
     pub fn read_until_both_end<G>(&self, first: G, second: G, first_ends_first: bool) {
         self.read();
         let (ends, last) = if first_ends_first { (first, second) } else { (second, first) };
@@ -59,24 +59,24 @@ impl Cell {
         unsafe { self.reclaimer.retire(self.object(0)) };
     }
 
-    /// And frees it as soon as it may.
+    /// Unlinks the first object, and frees it as soon as possible.
     pub fn replace(&self) {
         self.unlink();
         self.reclaimer.flush();
     }
 
-    /// Another thread.
+    /// Runs `f` in another thread.
     pub fn spawn(self: &Arc<Self>, f: impl FnOnce(&Arc<Self>) + 'static) -> thread::JoinHandle<()> {
         let cell = Arc::clone(self);
         thread::spawn(move || f(&cell))
     }
 }
 
-/// A model whose threads meet where they wait for each other: loom runs the first of those that can run, and of those that have
-/// all yielded. It varies what they see, and little else.
+/// A model whose threads meet where they wait for each other: loom runs the first of those that can run, or of those that have
+/// yielded if all have. It varies what they see, and little else.
 pub fn scene(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
-    // More take long, but find what is there to be found soon: for mutants.
+    // More preemptions take long, but soon find what there is to find: for mutants.
     let more = std::env::var("KOEL_SCENE_PREEMPTIONS").ok().and_then(|more| more.parse().ok());
     model.preemption_bound = Some(more.unwrap_or(preemptions));
     model.check(f);

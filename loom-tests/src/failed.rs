@@ -1,8 +1,8 @@
-//! The error of the stores that guards' models and schedules stand before.
+//! The error of the stores that the models and schedules of guards use.
 
 use std::fmt;
 
-/// It failed.
+/// The store failed.
 #[derive(Debug)]
 pub struct Failed;
 

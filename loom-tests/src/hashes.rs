@@ -1,4 +1,4 @@
-//! Hash functions that are told no seed, and are the same each time that a model or a schedule is run in a process.
+//! Hash functions that are given no seed, and are the same each time that a model or a schedule is run in a process.
 
 use ahash::random_state::{RandomSource, set_random_source};
 
@@ -10,8 +10,8 @@ impl RandomSource for NotRandom {
     }
 }
 
-/// From now on their seeds are the same: in this process, and different in the next.
+/// Makes their seeds the same from now on, within this process; they differ in the next.
 pub fn same_hashes() {
-    // Somebody was faster: with the same.
+    // Another thread was faster, with the same source.
     let _ = set_random_source(NotRandom);
 }

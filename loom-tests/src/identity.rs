@@ -1,4 +1,4 @@
-//! A hash that tells a test where its keys are.
+//! A hash by which a test knows where its keys are.
 
 use std::hash::{BuildHasher, Hasher};
 

@@ -1,12 +1,12 @@
-//! What the models in `tests/` share: an identity hash, hash functions that stay the same, keys that go where a model
-//! wants them, and a store for guards.
+//! What the models in `tests/` share: an identity hash, hash functions that stay the same, keys that go where a model wants
+//! them, and a store for guards.
 //!
 //! Each model is one protocol of `docs/design.md`, run against the production code under loom. Run them with
 //! `RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p loom-tests`.
 //!
-//! Who reads without a lock is a thread that is spawned, and who writes is the model itself. The model's own thread runs first,
-//! and of each word loom remembers the last access alone. A writer loads a version before it stores to it: if the reader came
-//! first, that would hide its load, and loom would not try the other order.
+//! Lock-free readers are spawned threads, and the writer is the model itself. The model's own thread runs first, and of each
+//! word loom remembers only the last access. A writer loads a version before it stores to it: if the reader came first, the
+//! writer's load would hide the reader's, and loom would not try the other order.
 #![cfg(loom)]
 
 mod cell;
@@ -59,14 +59,14 @@ pub fn keys(n: usize, from: u64, wanted: impl Fn(u32, u32, u8) -> bool) -> Vec<u
     (from..from + 1_000_000).filter(fits).take(n).collect()
 }
 
-/// A model with few preemptions, for what takes minutes with the two of the others.
+/// A model with few preemptions, if it would take minutes with the two that the others have.
 pub fn model_with_preemptions(bound: usize, f: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(bound);
     builder.check(f);
 }
 
-/// A model that takes a minute and more with two preemptions: with as many as `KOEL_LONG_MODELS` says, or, without that, as
+/// A model that takes a minute or more with two preemptions: it has as many as `KOEL_LONG_MODELS` says, or, without that, as
 /// many as all others.
 pub fn long_model(f: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -76,13 +76,13 @@ pub fn long_model(f: impl Fn() + Sync + Send + 'static) {
     builder.check(f);
 }
 
-/// A verb that models need of both maps.
+/// The operations that models need of both maps.
 pub trait Put {
     /// Inserts a key with a value that is made of `value` alone.
     fn put(&self, key: u64, value: u64);
     /// Removes a key.
     fn take(&self, key: u64);
-    /// What the value of a key was made of; a torn one fails the model.
+    /// What the value of a key was made of; a torn value fails the model.
     fn look(&self, key: u64) -> Option<u64>;
     /// `look` for many keys at once.
     fn look_at_many(&self, keys: &[u64]) -> Vec<Option<u64>>;
@@ -167,9 +167,9 @@ impl Put for Inline {
 /// A table in which inserting `newcomer` displaces `victim`, from A to C.
 #[derive(Debug)]
 pub struct Scene {
-    /// In bucket A; its other bucket is C.
+    /// A key in bucket A; its other bucket is C.
     pub victim: u64,
-    /// Its buckets, A and B, are full.
+    /// A key whose buckets, A and B, are full.
     pub newcomer: u64,
     /// A key that is not in the table, with the victim's buckets and tag.
     pub absent: u64,

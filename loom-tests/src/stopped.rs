@@ -1,4 +1,4 @@
-//! A writer that is stopped in the midst of its write.
+//! A writer that is stopped in the middle of its write.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use koel::model::stall;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 
-/// Runs `write`, and stops it at its `seam`-th seam until `read`, in a thread of its own, is done. Tells `reached` if it gets
-/// that far.
+/// Runs `write`, and stops it at its `seam`-th seam until `read`, in a thread of its own, is done. Notes in `reached` whether
+/// it got that far.
 pub fn stopped(
     seam: usize,
     reached: &Arc<std::sync::atomic::AtomicBool>,
@@ -30,7 +30,7 @@ pub fn stopped(
         }
     });
     write();
-    // What comes after the write has other seams.
+    // Code after the write has other seams.
     stall::after(usize::MAX, || ());
     reader.join().unwrap();
 }

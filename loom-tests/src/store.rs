@@ -7,23 +7,23 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Failed;
 
-/// Keys of [`Words`]. Each is one byte, its number.
+/// The number of keys of [`Words`]. Each key is one byte, its number.
 const KEYS: usize = 6;
 
-/// A value that is put, and said not to be; and no scan beside it ends well.
+/// A value whose put takes effect but returns an error; and no scan that runs meanwhile succeeds.
 pub const FAILS: u8 = 99;
-/// A key that is not deleted.
+/// A key whose deletion fails.
 pub const STAYS: u8 = 5;
 
-/// A store of six keys, whose values are bytes; 0, of a key that is not there. Each has a word of its own, with the number of
+/// A store of six keys, whose values are bytes; 0 for a key that is not there. Each has a word of its own, with the number of
 /// its last write above the value: it orders no more than any store must.
 ///
-/// A write is one exchange. Of a thread that loads the word first, loom remembers that load only, and does not see what else
-/// the exchange is in conflict with. A scan is of one moment if one key at most is written to meanwhile.
+/// A write is one exchange. If a thread loaded the word first, loom would remember only that load, and not see what else the
+/// exchange conflicts with. A scan shows one moment if at most one key is written to meanwhile.
 #[derive(Debug, Default)]
 pub struct Words {
     keys: [AtomicU64; KEYS],
-    /// Outside of what a model explores, as all that follows.
+    /// Outside of what a model explores, like all that follows.
     writes: std::sync::atomic::AtomicU64,
     scans: std::sync::atomic::AtomicU64,
     most_scans: std::sync::atomic::AtomicU64,
@@ -39,13 +39,13 @@ impl Drop for Scanning<'_> {
 }
 
 impl Words {
-    /// Writes around a guard. What the value was.
+    /// Writes around a guard. Returns the previous value.
     pub fn put(&self, key: u8, value: u8) -> u8 {
         let number = self.writes.fetch_add(1, Ordering::Relaxed) + 1;
         self.keys[usize::from(key)].swap(number << 8 | u64::from(value), Ordering::AcqRel) as u8
     }
 
-    /// How many scans were under way at a time, at the most.
+    /// The most scans that were under way at a time.
     pub fn most_scans(&self) -> u64 {
         self.most_scans.load(Ordering::Relaxed)
     }

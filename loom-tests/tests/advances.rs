@@ -1,4 +1,4 @@
-//! Several who advance an epoch, free what is old, and unlink meanwhile [C2]: nobody reads what was freed.
+//! Several threads that advance an epoch, free what is old, and unlink meanwhile [C2]: nobody reads what was freed.
 #![cfg(loom)]
 
 use koel::model::{end_thread, stall};
@@ -6,9 +6,9 @@ use loom::sync::atomic::Ordering;
 use loom::thread;
 use loom_tests::{Cell, scene};
 
-/// One thread unlinks, one advances, between what it tells the guards and its look at them, too, and one frees: what
-/// the reader has read reaches it by the record and the epoch alone. Then the reader's record has another guard, of the same
-/// collector or of another.
+/// One thread unlinks, one advances, and one frees; they may also do so between another advance's barrier and its look at the
+/// guards. What the reader has read reaches the freeing thread by the record and the epoch alone. Then the reader's record has
+/// another guard, of the same collector or of another.
 fn advances_by_others(then: fn(&Cell)) {
     scene(1, move || {
         let cell = Cell::new();
@@ -31,7 +31,7 @@ fn advances_by_others(then: fn(&Cell)) {
         let guard = cell.reclaimer.enter();
         cell.read();
         retirer.join().unwrap();
-        // Until the advancer is in the middle.
+        // Until the advancing thread is in the middle.
         thread::yield_now();
         drop(guard);
         then(&cell);
@@ -55,7 +55,7 @@ fn what_others_advance_over_is_not_freed_early_for_a_seat_that_is_given_back() {
     advances_by_others(|_| end_thread());
 }
 
-/// Each advance by somebody who may have missed the guard in the one before.
+/// Each advance is made by a thread that may have missed the guard in the advance before.
 #[test]
 fn what_several_advance_over_is_not_freed_early() {
     scene(1, || {
@@ -106,7 +106,8 @@ fn what_is_unlinked_late_is_not_freed_early() {
             object.read();
         });
         let guard = cell.reclaimer.enter();
-        // Until the second advance is in the middle. A yield would not do: nobody sees the same twice then, if there is newer.
+        // Until the second advance is in the middle. A yield would not do: after it, no thread reads an old value a second time
+        // if there is a newer one.
         nobody.join().unwrap();
         cell.unlink();
         cell.reclaimer.seal();

@@ -1,4 +1,5 @@
-//! Copying ahead of a split [G7]: who comes late to a segment that is being filled, and filled anew, reads nothing torn.
+//! Copying ahead of a split [G7]: a reader that comes late to a segment that is being filled, and filled anew, reads nothing
+//! torn.
 #![cfg(loom)]
 
 use std::sync::Arc;
@@ -12,7 +13,7 @@ fn late_reader_never_finds_a_torn_value_in_what_is_copied_again() {
         let mut upper = (0..).filter(|&key| prefix(key) >> 31 == 1);
         let [held, other] = std::array::from_fn(|_| upper.next().expect("there are more"));
         let copied = Arc::new(CopiedAhead::new(held));
-        // Or there would be nothing to tear.
+        // Otherwise there would be nothing to tear.
         assert_eq!(copied.find_late(held), Some([held, !held]));
         let reader = {
             let copied = Arc::clone(&copied);

@@ -22,7 +22,7 @@ fn batch_misses_nothing<M: Put + Send + Sync + 'static>(new: fn() -> M, forward:
     });
 }
 
-/// A key of the same tag comes into a slot before it: its tag is there when it is not yet.
+/// Another key of the same tag is put into a slot before the key's: its tag is there before its item is.
 fn batch_looks_behind_a_tag<M: Put + Send + Sync + 'static>(new: fn() -> M) {
     loom::model(move || {
         let map = Arc::new(new());
@@ -71,7 +71,7 @@ fn batch_never_misses_a_key_behind_one_of_its_tag() {
     batch_looks_behind_a_tag(inline);
 }
 
-/// A key leaves its slot, and one of its buckets and tag comes there, between the look at the tags and that at the slot.
+/// A key leaves its slot, and one with the same buckets and tag takes it, between the look at the tags and that at the slot.
 #[test]
 fn inline_map_batch_never_mixes_keys_of_one_slot() {
     loom::model(|| {
@@ -90,7 +90,7 @@ fn inline_map_batch_never_mixes_keys_of_one_slot() {
     });
 }
 
-/// A key goes to the new half of its segment.
+/// A key moves to the new half of its segment.
 #[test]
 fn hash_map_batch_never_misses_a_key_in_a_split() {
     loom::model(|| {

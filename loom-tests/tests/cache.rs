@@ -1,9 +1,9 @@
 //! Both caches under readers: hits against evictions, displacements and replacements, and the bound while quota goes from one
 //! segment to another.
 //!
-//! Not here: writers that borrow at the same time, since loom's `try_lock` waits for whoever comes first (it would report a
-//! deadlock that there is not); and marks, since loom lets a store come between an exchange and what that has read. Those
-//! are tested on threads: `tests/cache/bound.rs`, and beside `Buckets::change_mark`.
+//! Not here: writers that borrow at the same time, because loom's `try_lock` waits for the thread that came first (it would
+//! report a deadlock that does not exist); and marks, because loom lets a store come between an exchange and what that has
+//! read. Those are tested on threads: `tests/cache/bound.rs`, and next to `Buckets::change_mark`.
 #![cfg(loom)]
 
 use std::sync::Arc;
@@ -43,7 +43,7 @@ fn one_segment(entries: u64) -> Cache {
     cache
 }
 
-/// A reader of key 1, whose value is 10, against `write`; the reference stays good as long as the view.
+/// A reader of key 1, whose value is 10, against `write`; the reference stays valid as long as the view.
 fn reader_against(capacity: u64, write: fn(&Cache), allowed: &'static [Option<u64>]) {
     loom::model(move || {
         let cache = Arc::new(one_segment(capacity));
@@ -77,7 +77,7 @@ fn hit_never_sees_a_replaced_entry_freed() {
 fn hit_never_misses_a_displaced_entry() {
     model_with_preemptions(2, || {
         let cache = Arc::new(one_segment(1));
-        // More than the table was made for, and less than makes it grow.
+        // More than the table was made for, and fewer than make it grow.
         cache.set_capacity(10);
         let victim = keys(1, |f, s, _| (f, s) == (0, 2))[0];
         let tag = place(victim, BUCKETS).2;
@@ -103,8 +103,8 @@ fn hit_never_misses_a_displaced_entry() {
     });
 }
 
-/// An entry expires while a write makes its segment's table larger: a reader who finds that takes it out of the table that is
-/// current, or leaves it.
+/// An entry expires while a write makes its segment's table larger: a reader that finds it expired takes it out of the current
+/// table, or leaves it.
 #[test]
 fn what_has_expired_is_not_taken_out_of_a_table_that_is_replaced() {
     let grows = Arc::new(AtomicBool::new(false));
@@ -115,7 +115,7 @@ fn what_has_expired_is_not_taken_out_of_a_table_that_is_replaced() {
         let (clock, life) = (ManualClock::new(), Duration::from_secs(1));
         let builder = builder().max_weight(1).estimated_entries(1).time_to_live(life).clock(clock.clone());
         let cache = Arc::new(builder.build());
-        // As many as make it grow, and one.
+        // As many as make it grow, and one more.
         cache.set_capacity(12);
         (1..=11).for_each(|key| cache.insert(key, 0).unwrap());
         let reader = {
@@ -127,10 +127,10 @@ fn what_has_expired_is_not_taken_out_of_a_table_that_is_replaced() {
         };
         let memory = cache.memory_usage();
         cache.insert(12, 0).unwrap();
-        // Not if all that was there had expired when it began.
+        // It does not if all that was there had expired when it began.
         grows.fetch_or(cache.memory_usage() > memory, Ordering::Relaxed);
         reader.join().unwrap();
-        // Frees all that is in the current table: once.
+        // Frees all that is in the current table, once.
         cache.clear();
     });
     assert!(outside.load(Ordering::Relaxed));
@@ -162,7 +162,7 @@ fn weight_stays_in_the_bound(first: usize, write: fn(&Cache, [u64; 2])) {
     }
 }
 
-/// One segment evicts, then the other has its quota.
+/// One segment evicts, then the other gets its quota.
 #[test]
 fn weight_stays_in_the_bound_while_a_segment_borrows() {
     weight_stays_in_the_bound(1, |cache, keys| cache.insert(keys[1], 2).unwrap());
@@ -192,7 +192,7 @@ fn lowered(read: fn(&Cache)) {
     });
 }
 
-/// Who sees the smaller one sees what was evicted for it.
+/// A reader that sees the smaller capacity sees what was evicted for it.
 #[test]
 fn capacity_is_never_seen_below_the_weight() {
     lowered(|cache| {
@@ -209,7 +209,7 @@ fn stats_are_within_a_bound_that_is_lowered() {
     });
 }
 
-/// Which a reader of the capacity before and after it would not see.
+/// A reader that compares the capacity before and after would not notice that.
 #[test]
 fn stats_are_within_a_bound_that_is_raised_and_lowered_again() {
     model_with_preemptions(2, || {
@@ -230,8 +230,8 @@ fn stats_are_within_a_bound_that_is_raised_and_lowered_again() {
     });
 }
 
-/// A reader who looks twice for a key of an inline cache for one entry, and what it may see, against writes to that key and
-/// another that has the same buckets and the same tag. Values are two words.
+/// A reader that looks twice for a key of an inline cache for one entry, with what it may see, against writes to that key and
+/// another with the same buckets and the same tag. Values are two words.
 fn inline_reader_against(
     preemptions: usize,
     write: fn(&InlineCache, [u64; 2]),

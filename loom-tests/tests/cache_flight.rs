@@ -1,4 +1,5 @@
-//! Single flight [F1]..[F8], [F10]: one loads, nobody sleeps for ever, and what was loaded before a write is not kept after it.
+//! Single flight [F1]..[F8], [F10]: one caller loads, nobody sleeps for ever, and what was loaded before a write is not kept
+//! after it.
 #![cfg(loom)]
 
 use std::future::Future;
@@ -41,7 +42,7 @@ impl Scene {
         self.cache.reserve(&1, load).unwrap().expect("it is put")
     }
 
-    /// Reserves the key, if it is not there, and gives that up.
+    /// Reserves the key, if it is not there, and gives the reservation up.
     fn reserve_in_vain(&self) {
         assert!(matches!(self.cache.reserve(&1, || None), Ok(None | Some(7))));
     }
@@ -51,7 +52,7 @@ impl Scene {
         let _ = self.cache.try_get_or_insert_with(&1, || Err(()));
     }
 
-    /// Gets the key, with a loader that fails, and an error that who waits on the same terms shares.
+    /// Gets the key, with a loader that fails, and an error that is shared with callers that wait on the same terms.
     fn fail_together(&self) {
         let _ = self.cache.try_get_or_insert_shared(&1, || Err(()));
     }
@@ -121,7 +122,7 @@ fn of_one_who_reserves_a_key_and_one_who_loads_it_exactly_one_loads() {
     });
 }
 
-/// Each waits for the other, or leads after him.
+/// Each waits for the other, or leads after it.
 #[test]
 fn who_waits_for_a_key_that_is_reserved_in_vain_reserves_it() {
     loom::model(|| {
@@ -145,7 +146,7 @@ fn who_waits_for_a_leader_that_fails_leads() {
     });
 }
 
-/// Of two who share their errors and one who does not, each may lead, and wait for each.
+/// Of two callers that share their errors and one that does not, each may lead, and wait for each.
 #[test]
 fn who_shares_an_error_leaves_nobody_asleep() {
     model_with_preemptions(1, || {
@@ -157,7 +158,7 @@ fn who_shares_an_error_leaves_nobody_asleep() {
     });
 }
 
-/// Three preemptions: one leads, and two wait; it fails, and the first of them leads and fails, too.
+/// Three preemptions: one leads, and two wait; it fails, and the first of the two leads and fails as well.
 #[test]
 fn nobody_is_forgotten_when_a_leader_fails() {
     model_with_preemptions(3, || {
@@ -169,7 +170,7 @@ fn nobody_is_forgotten_when_a_leader_fails() {
     });
 }
 
-/// A leader fails, and the one who is woken to take over may be dropped instead.
+/// A leader fails, and the follower that is woken to take over may be dropped instead.
 #[test]
 fn a_follower_that_is_dropped_passes_the_lead_on() {
     model_with_preemptions(3, || {
@@ -237,8 +238,8 @@ fn who_comes_after_a_removal_does_not_get_what_that_has_taken_out() {
     });
 }
 
-/// Three preemptions: the loader misses, another one inserts, and begins to remove; the loader leads and finds the value; it is
-/// removed, and asked for.
+/// Three preemptions: the loader misses; another thread inserts, and begins to remove; the loader leads and finds the value;
+/// the value is removed, and asked for.
 #[test]
 fn who_comes_after_a_removal_does_not_get_what_was_found_before() {
     model_with_preemptions(3, || {
@@ -285,7 +286,7 @@ fn loaders_that_would_wait_for_each_other_are_told() {
     });
 }
 
-/// Each leads the keys that it joins first, and waits for the others only when it has loaded these.
+/// Each caller leads the keys that it is the first to join, and waits for the others only when it has loaded these.
 #[test]
 fn who_loads_the_same_keys_in_another_order_waits_for_nobody_in_vain() {
     model_with_preemptions(2, || {
@@ -304,7 +305,7 @@ fn who_loads_the_same_keys_in_another_order_waits_for_nobody_in_vain() {
     });
 }
 
-/// The first of them may lead both keys; who waits for these takes over what it leaves.
+/// The first caller may lead both keys; one that waits for these takes over what it leaves.
 #[test]
 fn who_waits_for_many_that_are_not_loaded_loads_them() {
     model_with_preemptions(2, || {
@@ -339,7 +340,7 @@ fn of_two_who_find_a_value_due_one_refreshes_it() {
     });
 }
 
-/// The old value leaves meanwhile: who misses it then waits for the new one, or loads it.
+/// The old value leaves meanwhile: a caller that then misses it waits for the new one, or loads it.
 #[test]
 fn who_misses_what_is_refreshed_gets_it() {
     loom::model(|| {
@@ -378,7 +379,7 @@ fn an_insert_is_not_replaced_by_what_was_refreshed() {
     });
 }
 
-/// As the life of what is inserted may be short.
+/// The value is due again because the life of what is inserted may be short.
 #[test]
 fn what_was_refreshed_before_an_insert_does_not_replace_what_is_due_again() {
     model_with_preemptions(3, || {

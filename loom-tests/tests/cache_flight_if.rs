@@ -1,5 +1,5 @@
-//! Single flight of what is stale to who asks [F9]: one loads it anew and the others wait, nobody gets what is too old for him,
-//! and what is written meanwhile stays.
+//! Single flight of values that are stale to their callers [F9]: one caller loads the value anew and the others wait, nobody
+//! gets a value that is too old for it, and what is written meanwhile stays.
 #![cfg(loom)]
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use loom::thread;
 use loom_tests::model_with_preemptions;
 
-/// A cache whose only key has the value 0, what its source has, and how often it was loaded.
+/// A cache whose only key has the value 0, what its source has, and how often the key was loaded.
 struct Scene {
     cache: LoadOnce<u64, u64>,
     source: AtomicU64,
@@ -77,7 +77,7 @@ fn who_waits_for_one_who_fails_to_load_anew_loads() {
     });
 }
 
-/// The source has changed before he asks, and the cache is not told: he may wait for a load that has begun before.
+/// The source has changed before the caller asks, and the cache is not told: the caller may wait for a load that began before.
 #[test]
 fn who_waits_does_not_get_what_is_too_old_for_him() {
     loom::model(|| {
@@ -105,7 +105,7 @@ fn what_was_inserted_is_not_replaced_by_what_was_loaded_anew() {
     });
 }
 
-/// The source changes, and then, by this, the cache is told.
+/// The source changes, and then `removal` tells the cache.
 fn what_was_loaded_anew_before_is_not_kept_after(removal: fn(&Scene)) {
     model_with_preemptions(3, move || {
         let scene = Scene::new();
@@ -125,7 +125,7 @@ fn what_was_loaded_anew_before_a_removal_is_not_kept_after_it() {
     });
 }
 
-/// The source changes while it is decided: who has begun to load before that has read what it had.
+/// The source changes while the condition decides: a loader that began before that has read what the source had.
 #[test]
 fn what_was_loaded_anew_before_a_condition_has_decided_is_not_kept_after_it() {
     what_was_loaded_anew_before_is_not_kept_after(|scene| {

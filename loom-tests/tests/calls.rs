@@ -1,4 +1,4 @@
-//! Whom a call to collect is for [C5].
+//! For which collector a call to collect is [C5].
 #![cfg(loom)]
 
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use koel::model::{Reclaimer, Watched, stall};
 use loom::sync::mpsc::{Receiver, channel};
 use loom::thread;
 
-/// A collector, and something that it is to free.
+/// A collector, and an object that it is to free.
 struct Side {
     reclaimer: Reclaimer,
     object: Watched,
@@ -18,8 +18,8 @@ impl Side {
         Rc::new(Side { reclaimer: Reclaimer::new(), object: Watched::default() })
     }
 
-    /// Retires the object, and flushes; meanwhile does `actions`, at the seams from the one on at which it has found a guard
-    /// and has not called for it.
+    /// Retires the object, and flushes; meanwhile performs `actions`, one at each seam, from the seam on at which it has found
+    /// a guard and has not called for it yet.
     fn flush(&self, actions: Vec<Action>) {
         // SAFETY: nothing leads to it; once.
         unsafe { self.reclaimer.retire(std::ptr::from_ref(&self.object).cast_mut()) };
@@ -31,7 +31,7 @@ impl Side {
 
 type Action = Box<dyn FnOnce()>;
 
-/// Does all that, at one seam after the other, from the `n`-th on.
+/// Performs the actions at one seam after the other, from the `n`-th on.
 fn at_seams(n: usize, mut actions: Vec<Action>) {
     if !actions.is_empty() {
         let first = actions.remove(0);
@@ -42,21 +42,21 @@ fn at_seams(n: usize, mut actions: Vec<Action>) {
     }
 }
 
-/// What waits for a word.
+/// An action that waits for a message.
 fn wait(from: &Rc<Receiver<()>>) -> Action {
     let from = Rc::clone(from);
     Box::new(move || from.recv().unwrap())
 }
 
-/// A reader's record has a guard of the one collector, of the other one, and of the first again, of the same epoch: the reader
-/// was not told of a later one. Whoever flushes the first, and has seen its guard, calls too late for that, but in time for the
-/// second guard to answer; and finds, when it looks again, the third one, and a call. It is another's, who has seen the second
-/// guard, and it comes when the third has gone without one.
+/// A reader's record has a guard of the one collector, then of the other one, and then of the first again, of the same epoch:
+/// the reader has not learned of a later one. The thread that flushes the first collector, and has seen its guard, calls too
+/// late for that guard, but in time for the second guard to answer; when it looks again, it finds the third guard, and a call.
+/// That call is another thread's, which has seen the second guard; it comes when the third would have left without one.
 #[test]
 fn what_was_flushed_is_freed_though_a_call_for_another_collector_stands() {
     let mut model = loom::model::Builder::new();
-    // Nobody is interrupted: each waits where the next is to go on. The reader waits for the other's flusher alone, so that it
-    // sees as little of what the one has done as it may.
+    // Nobody is interrupted: each thread waits where the next is to go on. The reader waits only for the thread that flushes
+    // the other collector, so that it sees as little as possible of what the one that flushes the first has done.
     model.preemption_bound = Some(0);
     // Two flushes, which advance three times each, look at more records than loom's thousand branches allow.
     model.max_branches = 2000;
@@ -109,7 +109,7 @@ fn what_was_flushed_is_freed_though_a_call_for_another_collector_stands() {
         };
         let one_waits = Rc::new(one_waits);
         one_waits.recv().unwrap();
-        // Before the call; before the barrier; between the looks at the guard and at the call.
+        // Before the call; before the barrier; between the look at the guard and that at the call.
         one.flush(vec![wait(&one_waits), wait(&one_waits), wait(&one_waits)]);
         reader.join().unwrap();
         flusher.join().unwrap();

@@ -7,7 +7,7 @@ use koel::ScalableCuckooFilter;
 use loom::thread;
 use loom_tests::model_with_preemptions;
 
-/// Spread by the filter, so that they differ in all tables.
+/// A key, which the filter hashes, so that its places differ in all tables.
 const KEY: u64 = 1;
 const OTHER: u64 = 2;
 
@@ -31,7 +31,7 @@ fn key_in_the_newer_table() -> Vec<u8> {
     made.lock().unwrap().take().unwrap()
 }
 
-/// Compacts such a filter while another thread does something.
+/// Compacts such a filter while another thread runs `other`.
 fn compact_against(other: fn(&ScalableCuckooFilter), check: fn(&ScalableCuckooFilter)) {
     let bytes = key_in_the_newer_table();
     model_with_preemptions(2, move || {
@@ -85,7 +85,7 @@ fn removal_finds_a_key_that_moves_to_an_older_table() {
     );
 }
 
-/// Two copies are allowed: one that is moved is not two.
+/// Two copies are allowed: one that is moved does not count as two.
 #[test]
 fn copy_that_moves_to_an_older_table_is_counted_once() {
     compact_against(
@@ -94,7 +94,7 @@ fn copy_that_moves_to_an_older_table_is_counted_once() {
     );
 }
 
-/// What is there all the time is not put once more.
+/// A key that is there all the time is not put once more.
 #[test]
 fn key_that_moves_to_an_older_table_is_not_inserted_again() {
     compact_against(
@@ -103,7 +103,7 @@ fn key_that_moves_to_an_older_table_is_not_inserted_again() {
     );
 }
 
-/// What moves goes to where clearing has yet to come.
+/// A key that moves goes to a table that clearing has yet to reach.
 #[test]
 fn key_that_moves_to_an_older_table_is_cleared() {
     compact_against(ScalableCuckooFilter::clear, |filter| {
@@ -111,7 +111,7 @@ fn key_that_moves_to_an_older_table_is_cleared() {
     });
 }
 
-/// What moves does not go to where a dump, or a clone, has been from where it has yet to come.
+/// A key does not move from a table that a dump, or a clone, has yet to reach to one that it has already passed.
 #[test]
 fn dump_has_a_key_that_moves_to_an_older_table() {
     compact_against(

@@ -68,13 +68,13 @@ fn inline_map_reader_never_finds_an_absent_key_beside_a_displacement() {
     absent_key_is_never_found(inline, false);
 }
 
-/// Twice: the victim goes to C, and back to A when the first newcomer has gone.
+/// Displaced twice: the victim goes to C, and back to A when the first newcomer has left.
 #[test]
 fn hash_map_reader_never_misses_a_key_displaced_there_and_back() {
     there_and_back(map, 2);
 }
 
-/// Twice, inline.
+/// Displaced twice, inline.
 #[test]
 fn inline_map_reader_never_misses_a_key_displaced_there_and_back() {
     there_and_back(inline, 1);
@@ -84,7 +84,7 @@ fn there_and_back<M: Put + Send + Sync + 'static>(new: fn() -> M, preemptions: u
     model_with_preemptions(preemptions, move || {
         let map = Arc::new(new());
         let scene = Scene::new(&*map, true);
-        // C is full but for the victim's place to be; A, where it came from, will be the only hole when a second
+        // C is full except for the place where the victim will go; A, where it came from, will have the only hole when a second
         // newcomer comes to C and B.
         let tag = koel::model::place(scene.victim, loom_tests::BUCKETS).2;
         for filler in loom_tests::keys(3, 1 << 33, |f, s, t| (f, s) == (2, 1) && t != tag) {

@@ -7,14 +7,14 @@ use koel::model::{Reclaimer, end_thread};
 use loom::sync::Notify;
 use loom_tests::{Cell, scene};
 
-/// Where a cell leads another thread to is replaced and freed; what that thread does meanwhile.
+/// The object to which a cell leads another thread is replaced and freed; `reader` is what that thread does meanwhile.
 fn replaced_beside(reader: impl Fn(&Arc<Cell>) + Copy + Send + Sync + 'static) {
     loom::model(move || {
         replace_beside(reader);
     });
 }
 
-/// The same, of which something must come.
+/// The same, where the object must have been freed.
 fn freed_beside(reader: impl Fn(&Arc<Cell>) + Copy + Send + Sync + 'static) {
     loom::model(move || {
         let cell = replace_beside(reader);
@@ -46,8 +46,8 @@ fn what_an_owned_guard_leads_to_is_not_freed() {
     });
 }
 
-/// Of two the first has a record to itself. Who leaves another one first takes nothing from who shares it, and who comes last
-/// sees what the first has seen.
+/// Of two guards, the first has a record to itself. A guard that leaves another record first takes nothing from one that shares
+/// it, and the guard that leaves last sees what the first has seen.
 #[test]
 fn owned_guards_that_share_a_record_hide_none() {
     scene(1, || {
@@ -69,7 +69,7 @@ fn owned_guards_that_share_a_record_hide_none() {
     });
 }
 
-/// A guard after the other, and one inside of the other.
+/// One guard after the other, and one inside the other.
 #[test]
 fn a_record_that_is_used_again_hides_no_guard() {
     replaced_beside(|cell| {
@@ -93,7 +93,8 @@ fn a_record_of_two_collectors_hides_no_guard() {
     });
 }
 
-/// A guard in a thread's second record, and, when the first is idle again, another one of the same collector in that.
+/// A guard in a thread's second record, and, when the first record is idle again, another guard of the same collector in that
+/// one.
 #[test]
 fn two_records_of_one_collector_hide_no_guard() {
     for first_ends_first in [false, true] {
@@ -131,11 +132,12 @@ fn what_was_flushed_is_freed_when_the_record_is_another_collectors() {
     });
 }
 
-/// A call that another collector's guard of the same record has answered is made anew, though a guard is there again that was
-/// entered as early as the first.
+/// A call that another collector's guard of the same record has answered is made anew, even if there is again a guard with the
+/// same stamp as the first.
 #[test]
 fn what_was_flushed_is_freed_when_another_collectors_guard_has_answered() {
-    // Away from the reader before its first guard leaves, back when that is called, away again when the last one is there.
+    // Away from the reader before its first guard leaves, back to it when that guard is called, away again when the last guard
+    // is there.
     scene(3, || {
         let (cell, entered) = (Cell::new(), Arc::new(Notify::new()));
         let there = Arc::clone(&entered);
@@ -188,7 +190,7 @@ fn seats_that_are_given_back_hide_no_guard() {
     });
 }
 
-/// Where a thread has more guards than records of its own; and where others have all that it shares, so that one is lent.
+/// A thread has more guards than records of its own; and others have all records that it shares, so that one is lent.
 #[test]
 fn guards_that_share_a_record_or_are_lent_one_hide_none() {
     for (others, first_ends_first) in [(2, false), (2, true), (3, false), (3, true)] {
@@ -201,7 +203,8 @@ fn guards_that_share_a_record_or_are_lent_one_hide_none() {
     }
 }
 
-/// Each is entered before the last one leaves: what they share is of one epoch, or no other would ever come.
+/// Each guard is entered before the last one leaves: those that share a record are of one epoch, or the next epoch would never
+/// come.
 fn take_turns<'c, G>(cell: &'c Cell, enter: impl Fn(&'c Reclaimer) -> G) {
     let mut guard = enter(&cell.reclaimer);
     cell.unlink();
@@ -225,7 +228,7 @@ fn guards_that_take_turns_hold_up_nothing() {
     loom::model(|| take_turns(&Cell::new(), |reclaimer| [reclaimer.enter_owned(), reclaimer.enter_owned()]));
 }
 
-/// Whoever leaves last frees what a flush could not.
+/// The guard that leaves last frees what a flush could not.
 #[test]
 fn what_was_flushed_is_freed_when_the_last_guard_has_gone() {
     freed_beside(|cell| drop(cell.reclaimer.enter()));

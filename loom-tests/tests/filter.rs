@@ -1,6 +1,6 @@
-//! The filter: look-ups, and insertions of what is not there, against displacement, removal of a copy and moves, in
-//! buckets of one word, of half a word, of two that share words with others, and semi-sorted ones that tear [R2]..[R4], [W5].
-//! Of tables as a whole: `compaction`.
+//! The filter: look-ups, and insertions of absent keys, against displacement, removal of a copy and moves, in buckets of one
+//! word, of half a word, of two words shared with other buckets, and semi-sorted ones that tear [R2]..[R4], [W5]. Models of
+//! tables as a whole are in `compaction`.
 #![cfg(loom)]
 
 use std::cell::RefCell;
@@ -13,19 +13,19 @@ use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 use loom_tests::{model_with_preemptions, stopped};
 
-/// Buckets of the filters below, of which the models use 0, 2, 3 and 5. Of two that make a pair, one is odd.
+/// Buckets of the filters below, of which the models use 0, 2, 3 and 5. One of the two buckets of a pair is odd.
 const BUCKETS: u32 = 8;
 
 /// Fingerprint bits, and whether buckets are semi-sorted.
 type Layout = (u32, bool);
 
-/// 64 bits a bucket: buckets 0 and 5 are in different words, here and below.
+/// 64 bits per bucket: buckets 0 and 5 are in different words, here and below.
 const ONE_WORD: Layout = (16, false);
 /// 32 bits: halves of two words are compared side by side.
 const HALF_A_WORD: Layout = (8, false);
-/// 48 bits: one bucket in three is in two words.
+/// 48 bits: one bucket in three spans two words.
 const TWO_WORDS: Layout = (12, false);
-/// 48 bits in which every change changes all.
+/// 48 bits, all of which every change may alter.
 const TEARING: Layout = (13, true);
 
 fn filter((bits, semi_sorted): Layout) -> CuckooFilter {
@@ -50,7 +50,7 @@ fn hashes(n: usize, from: u64, (first, second): (u32, u32), layout: Layout, not:
     (from..).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).filter(fits).take(n).collect()
 }
 
-/// Bytes of the filter that `fill` fills: so that a model's every execution begins with a few stores.
+/// Bytes of the filter that `fill` fills, so that every execution of a model begins with only a few stores.
 fn prepared<T: Send + 'static>(
     layout: Layout,
     fill: impl Fn(&CuckooFilter) -> T + Send + Sync + 'static,
@@ -79,7 +79,8 @@ struct Scene {
 
 impl Scene {
     fn new(filter: &CuckooFilter, layout: Layout, forward: bool) -> Self {
-        // The victim goes from 0 to 5, its first or its second bucket. All else in 0 and 3 goes to and fro between full ones.
+        // The victim goes from 0 to 5, its first or its second bucket. All other items in 0 and 3 could only move between full
+        // buckets.
         let pair = if forward { (0, 5) } else { (5, 0) };
         let victim = hashes(1, 0, pair, layout, &[])[0];
         let fingerprint = filter_place(victim, BUCKETS, layout.0).2;
@@ -92,7 +93,7 @@ impl Scene {
             filter.insert_hash(victim).unwrap();
             fillers.iter().for_each(|hash| assert!(filter.remove_hash(*hash)));
         }
-        // 0 and 3 are full, of fingerprints that belong to both, but for the victim.
+        // 0 and 3 are full of fingerprints that belong to both, except the victim.
         let (a, b) = (hashes(3, 1 << 22, (0, 3), layout, &[]), hashes(4, 1 << 23, (3, 0), layout, &[]));
         a.iter().chain(&b).for_each(|hash| filter.insert_hash(*hash).unwrap());
         let newcomer = hashes(1, 1 << 24, (0, 3), layout, &[])[0];
@@ -103,7 +104,7 @@ impl Scene {
 /// How a reader asks.
 type Ask = fn(&CuckooFilter, u64) -> bool;
 
-/// The only copy is counted, also when the look before has missed it: here a second pass has no look-up before it.
+/// The only copy is counted, even if the first pass has missed it: here no look-up comes before the second pass.
 const COUNT: Ask = |filter, hash| filter.count_hash(hash) > 0;
 
 fn displaced_key_is_never_missed(layout: Layout, forward: bool, preemptions: usize) {
@@ -114,7 +115,7 @@ fn displaced_key_is_always_seen(layout: Layout, forward: bool, preemptions: usiz
     let (bytes, scene) = prepared(layout, move |filter| Scene::new(filter, layout, forward));
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
-    // Buckets that tear take some fifty steps for a displacement: not all of their executions are tried.
+    // Buckets that tear take about fifty steps for a displacement: not all of their executions are tried.
     builder.max_duration = Some(std::time::Duration::from_secs(20));
     builder.check(move || {
         let filter = load(&bytes);
@@ -164,7 +165,7 @@ fn reader_never_counts_a_displaced_key_as_absent_in_two_words() {
     displaced_key_is_always_seen(TWO_WORDS, false, 2, COUNT);
 }
 
-/// The victim itself does not move, but what is beside it does.
+/// The key itself does not move, but its neighbour does.
 #[test]
 fn reader_never_misses_a_neighbour_in_a_bucket_that_tears() {
     let (bytes, (held, other)) = prepared(TEARING, |filter| {
@@ -187,15 +188,15 @@ fn reader_never_misses_a_neighbour_in_a_bucket_that_tears() {
     });
 }
 
-/// A second key has the same fingerprint and pair, with first and second bucket exchanged: it comes to the one bucket, and
-/// goes from the other, where the first key's fingerprint was.
+/// A second key has the same fingerprint and pair, with first and second bucket exchanged: a fingerprint is put into the one
+/// bucket, and taken from the other, where the first key's was.
 fn twin_is_never_missed(layout: Layout, preemptions: usize) {
     let (bytes, (key, twin)) = prepared(layout, move |filter| {
         let key = hashes(1, 0, (5, 0), layout, &[])[0];
         let fingerprint = filter_place(key, BUCKETS, layout.0).2;
         let equal = |hash: &u64| filter_place(*hash, BUCKETS, layout.0) == (0, 5, fingerprint);
         let twin = (0..).map(|i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).find(equal).unwrap();
-        // The key goes to 0, for 5 is full; then 0 is full, and 5 is not.
+        // The key goes to 0, because 5 is full; then 0 is full, and 5 is not.
         let zero = hashes(3, 1 << 20, (0, 3), layout, &[fingerprint]);
         let one = hashes(4, 1 << 21, (5, 2), layout, &[fingerprint]);
         zero.iter().chain(&one).for_each(|hash| filter.insert_hash(*hash).unwrap());
@@ -223,7 +224,7 @@ fn reader_never_misses_a_key_whose_twin_comes_and_goes() {
     twin_is_never_missed(TEARING, 1);
 }
 
-/// Loads of words, and of halves, pair with the stores of who has inserted.
+/// Loads of words, and of halves, pair with the stores of the inserting thread.
 #[test]
 fn who_finds_a_key_sees_what_came_before_its_insertion() {
     for layout in [ONE_WORD, HALF_A_WORD, TWO_WORDS, TEARING] {
@@ -241,13 +242,14 @@ fn who_finds_a_key_sees_what_came_before_its_insertion() {
     }
 }
 
-/// Runs an insert that displaces, stopped at its `seam`-th seam until the reader is done. Whether it has so many.
+/// Runs an insert that displaces, stopped at its `seam`-th seam until the reader is done. Returns whether it has that many
+/// seams.
 fn read_against_stopped_insert(layout: Layout, forward: bool, seam: usize) -> bool {
     let reached = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let outside = Arc::clone(&reached);
     let (bytes, scene) = prepared(layout, move |filter| Scene::new(filter, layout, forward));
     let mut builder = loom::model::Builder::new();
-    // That the writer stops is no preemption. Not all that may be seen of buckets that tear is tried.
+    // Stopping the writer is no preemption. Not all that may be seen of buckets that tear is tried.
     builder.preemption_bound = Some(0);
     (builder.checkpoint_interval, builder.max_permutations) = (100, Some(1000));
     builder.check(move || {
@@ -281,7 +283,7 @@ fn reader_needs_no_end_of_a_displacement_in_a_bucket_that_tears() {
     reader_needs_no_end_of_a_displacement(TEARING);
 }
 
-/// A growing filter of two buckets that tear, with some keys: of 40 bits, so that the second is in two words.
+/// A growing filter of two buckets that tear, with some keys; buckets are of 40 bits, so that the second spans two words.
 fn growing() -> ScalableCuckooFilter {
     let builder = ScalableCuckooFilter::builder().capacity(1).seed(1);
     let filter = builder.fingerprint_bits(11).semi_sorted(true).build().unwrap();
@@ -291,7 +293,8 @@ fn growing() -> ScalableCuckooFilter {
     filter
 }
 
-/// A hash that such a filter has neither before nor after it gets `newcomer`, but seems to have at its `seam`-th seam.
+/// A hash that such a filter has neither before nor after it gets `newcomer`, but seems to have at the insertion's `seam`-th
+/// seam.
 fn seen_in_between(newcomer: u64, seam: usize) -> Option<u64> {
     let found = Arc::new(std::sync::Mutex::new(None));
     let inside = Arc::clone(&found);
@@ -309,7 +312,7 @@ fn seen_in_between(newcomer: u64, seam: usize) -> Option<u64> {
             move || *during.borrow_mut() = has(&filter)
         });
         filter.insert_hash(newcomer).unwrap();
-        // If it had fewer seams, the filter must not wait for another.
+        // If the insertion had fewer seams, the filter must not wait for another one.
         stall::after(usize::MAX, || ());
         let after = has(&filter);
         let only_then =
@@ -319,7 +322,7 @@ fn seen_in_between(newcomer: u64, seam: usize) -> Option<u64> {
     found.lock().unwrap().take()
 }
 
-/// What is only seen while another key comes is inserted nevertheless, or else it would be missed.
+/// A key that is only seen while another key is put in is inserted nevertheless; otherwise it would be missed.
 #[test]
 fn key_is_not_left_out_for_what_a_torn_bucket_seems_to_have() {
     let mut scenes = (20..80).flat_map(|newcomer| (0..12).map(move |seam| (newcomer, seam)));
@@ -338,7 +341,7 @@ fn key_is_not_left_out_for_what_a_torn_bucket_seems_to_have() {
     });
 }
 
-/// Both insert it unless it is there, into the oldest table, or into one that is added for it.
+/// Both threads insert the key unless it is there, into the oldest table, or into one that is added for it.
 fn key_that_two_insert_unless_it_is_there_is_there_once(others: std::ops::Range<u64>, preemptions: usize) {
     model_with_preemptions(preemptions, move || {
         let builder = ScalableCuckooFilter::builder().capacity(1).false_positive_rate(0.01).seed(1);
@@ -367,8 +370,8 @@ fn key_that_two_insert_in_a_new_table_is_there_once() {
     key_that_two_insert_unless_it_is_there_is_there_once(10..18, 2);
 }
 
-/// One slot is free, and there can be no other table: who inserts it unless it is there has that slot, or is told that it is
-/// there; not that there is no room.
+/// One slot is free, and there can be no other table: a thread that inserts the key unless it is there gets that slot, or
+/// learns that the key is there; not that there is no room.
 #[test]
 fn key_that_two_insert_into_the_last_slot_is_there() {
     model_with_preemptions(2, || {

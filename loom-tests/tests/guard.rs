@@ -1,5 +1,5 @@
 //! The guard over a store without locks [D1]..[D3], [D5], [D6]: a key that the store holds is never reported absent, a value is
-//! never older than the last write that was over, and what was decided by it is done to it [D9].
+//! never older than the last write that was over, and a decision is applied to the value it was based on [D9].
 #![cfg(loom)]
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use loom_tests::{FAILS, Failed, model_with_preemptions, same_hashes};
 
 const KEY: &[u8] = b"key";
 
-/// A store of one key, whose value is a byte; 0, if it is not there.
+/// A store of one key, whose value is a byte; 0 if the key is not there.
 #[derive(Default)]
 struct Word(AtomicU64);
 
@@ -80,7 +80,7 @@ fn put(guard: &Guarded<Word>, value: u8) {
     guard.put(KEY, &[value]).unwrap();
 }
 
-/// Another thread.
+/// Runs `f` in another thread.
 fn spawn(guard: &Arc<Guarded<Word>>, f: impl FnOnce(&Guarded<Word>) + 'static) -> thread::JoinHandle<()> {
     let guard = Arc::clone(guard);
     thread::spawn(move || f(&guard))
@@ -120,10 +120,10 @@ fn of_two_who_add_to_a_value_both_are_counted() {
 fn a_key_that_is_remembered_as_absent_is_there_when_it_was_put() {
     model(|| {
         let guard = guard(Filter::Cuckoo, 0);
-        // In the filter, and not in the store: a false positive.
+        // The key is in the filter, and not in the store: a false positive.
         put(&guard, 1);
         guard.store().put(0);
-        // Who finds it absent twice remembers it.
+        // A reader that finds it absent twice remembers it.
         let reader = spawn(&guard, |guard| assert_eq!(guard.get_many(&[KEY, KEY]).unwrap().len(), 2));
         put(&guard, 2);
         assert_eq!(get(&guard), 2);
@@ -132,7 +132,7 @@ fn a_key_that_is_remembered_as_absent_is_there_when_it_was_put() {
     });
 }
 
-/// Whoever has seen what is put in the store gets it from the guard.
+/// A reader that has seen in the store what is put gets it from the guard.
 fn seen_is_got(guard: &Arc<Guarded<Word>>) {
     let reader = spawn(guard, |guard| {
         let seen = guard.store().value();
@@ -192,7 +192,7 @@ fn a_put_that_fails_takes_nothing_out_of_the_filter_that_another_has_put() {
     });
 }
 
-/// What a scan is about to find, or has found, and others put and delete.
+/// Others put and delete what a scan is about to find, or has found.
 fn a_scan_beside(write: impl Fn(&Guarded<Word>) + Sync + Send + 'static, before: u8) {
     model(move || {
         let guard = guard(Filter::Cuckoo, 0);
@@ -237,7 +237,7 @@ fn a_key_that_is_put_again_beside_a_scan_is_in_the_filter_once() {
 #[test]
 fn a_scan_that_is_asked_for_beside_another_finds_what_has_come_around_the_guard() {
     same_hashes();
-    // Two do not tell that the first one's filter is not asked.
+    // Two preemptions do not reveal that the first scan's filter is not asked.
     model_with_preemptions(3, || {
         let guard = guard(Filter::Cuckoo, 0);
         guard.rebuild().unwrap();
@@ -283,7 +283,7 @@ fn of_two_who_wait_for_a_scan_that_fails_one_is_told() {
 #[test]
 fn what_was_written_around_the_guard_is_seen_after_a_scan() {
     same_hashes();
-    // Two, as that of the others may be, do not tell: the reader is interrupted twice.
+    // Two preemptions, which the others may have, do not reveal it: the reader is interrupted twice.
     model_with_preemptions(3, || {
         let guard = guard(Filter::None, 1 << 10);
         put(&guard, 1);

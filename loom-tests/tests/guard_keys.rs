@@ -1,5 +1,5 @@
-//! The guard over a store of several keys, some of which it fails to put or to delete: deletions [D1], [D2], scans beside a
-//! filter that is only worn [D3], keys for which there is no room [D4], snapshots [D7].
+//! The guard over a store of several keys, some of which it fails to put or to delete: deletions [D1], [D2], scans while there
+//! is a filter that is only worn [D3], keys for which there is no room [D4], snapshots [D7].
 #![cfg(loom)]
 
 use std::hash::{BuildHasher, Hasher};
@@ -56,13 +56,13 @@ fn delete(guard: &Guard, key: u8) -> bool {
     guard.delete(&[key]).unwrap()
 }
 
-/// Another thread.
+/// Runs `f` in another thread.
 fn spawn(guard: &Arc<Guard>, f: impl FnOnce(&Guard) + 'static) -> thread::JoinHandle<()> {
     let guard = Arc::clone(guard);
     thread::spawn(move || f(&guard))
 }
 
-/// Whoever has seen in the store what is put, gets it from the guard.
+/// A reader that has seen in the store what is put gets it from the guard.
 fn seen_is_got(guard: &Arc<Guard>, key: u8) {
     let reader = spawn(guard, move |guard| {
         let seen = guard.store().value(key);
@@ -106,7 +106,7 @@ fn a_key_whose_put_fails_beside_a_scan_is_in_the_filter() {
         let guard = guard(Filter::Cuckoo);
         guard.rebuild().unwrap();
         put_in_vain(&guard, KEY);
-        // It fails where it meets the key.
+        // The scan fails when it meets the key.
         if guard.wait_until_ready().is_ok() {
             assert_eq!((guard.progress().phase, guard.stats().filter_keys), (Phase::Ready, 1));
         }
@@ -119,7 +119,7 @@ fn a_key_that_the_store_holds_is_not_denied_beside_a_scan_for_a_worn_filter() {
     model(|| {
         let guard = guard(Filter::Bloom);
         put(&guard, KEY, 1);
-        // It was made for one key: a scan begins.
+        // The filter was made for one key: a scan begins.
         assert!(delete(&guard, KEY) && guard.stats().filter_bytes > 0);
         seen_is_got(&guard, 1);
         guard.wait_until_ready().unwrap();
@@ -127,7 +127,7 @@ fn a_key_that_the_store_holds_is_not_denied_beside_a_scan_for_a_worn_filter() {
     });
 }
 
-/// A guard that has no filter, as it is being told that somebody writes around it.
+/// A guard that has no filter because it is being told of a write around it.
 fn guard_that_scans() -> Arc<Guard> {
     let guard = guard(Filter::Cuckoo);
     guard.rebuild().unwrap();
@@ -160,7 +160,7 @@ fn a_key_that_came_around_the_guard_beside_a_scan_and_is_put_twice_and_deleted_b
 fn who_deletes_a_key_that_came_around_the_guard_beside_a_scan_finds_others_that_did() {
     model(|| {
         let guard = guard_that_scans();
-        // In this order: who has scanned the one has scanned the other.
+        // In this order: a scan that has seen the one has seen the other.
         guard.store().put(1, 1);
         guard.store().put(KEY, 1);
         assert!(delete(&guard, KEY));
@@ -189,7 +189,7 @@ fn who_deletes_a_key_that_came_back_around_the_guard_beside_a_scan_finds_others_
 fn two_who_ask_for_a_scan_begin_one_at_a_time() {
     model(|| {
         let guard = guard(Filter::Cuckoo);
-        // A key, so that a scan takes some steps.
+        // A key, so that a scan takes several steps.
         put(&guard, KEY, 1);
         let other = spawn(&guard, |guard| guard.rebuild().unwrap());
         guard.rebuild().unwrap();
@@ -212,7 +212,7 @@ fn neighbours() -> [u8; 3] {
     [a, b, (0..6).find(|&key| stripe(key) != stripe(a)).unwrap()]
 }
 
-/// A filter that cannot grow has been filled, by puts of a key that fail: its stripe is crowded.
+/// Fills a filter that cannot grow, by puts of a key that fail: its stripe is crowded.
 fn fill(guard: &Guard, stranger: u8) {
     while guard.stats().crowded_stripes == 0 {
         put_in_vain(guard, stranger);
@@ -281,13 +281,13 @@ fn a_key_that_is_remembered_as_absent_is_there_after_a_scan_beside_one_that_is_r
         let ([key, other, _], guard) = (neighbours(), guard(Filter::Cuckoo));
         put(&guard, key, 1);
         put(&guard, other, 1);
-        // Around the guard, as below. Who finds a key absent twice remembers it.
+        // Around the guard, as below. A reader that finds a key absent twice remembers it.
         guard.store().put(key, 0);
         assert_eq!([get(&guard, key), get(&guard, key)], [0, 0]);
         guard.store().put(key, 2);
         guard.rebuild().unwrap();
         guard.wait_until_ready().unwrap();
-        // The stripe says once more that it remembers some.
+        // The stripe says once more that it remembers some keys.
         guard.store().put(other, 0);
         assert_eq!([get(&guard, other), get(&guard, other)], [0, 0]);
         assert_eq!(get(&guard, key), 2);
@@ -297,7 +297,7 @@ fn a_key_that_is_remembered_as_absent_is_there_after_a_scan_beside_one_that_is_r
 #[test]
 fn who_looks_for_keys_that_are_denied_finds_none_that_is_deleted_and_comes_back() {
     same_hashes();
-    // Two do not tell: of each thread one, and the verifier is interrupted twice.
+    // Two preemptions do not reveal it: each thread is interrupted once, and the verifier twice.
     model_with_preemptions(3, || {
         let guard = guard(Filter::Cuckoo);
         put(&guard, KEY, 1);
@@ -310,7 +310,7 @@ fn who_looks_for_keys_that_are_denied_finds_none_that_is_deleted_and_comes_back(
     });
 }
 
-/// A place for a snapshot, in memory if there is such a folder.
+/// A place for a snapshot, in memory if there is a folder for that.
 struct Place(PathBuf);
 
 impl Place {
@@ -326,7 +326,7 @@ impl Place {
         let _ = std::fs::remove_file(&self.0);
     }
 
-    /// A guard from the snapshot, if that is of this state of the store.
+    /// A guard from the snapshot, if the snapshot is of this state of the store.
     fn open(&self, store: &Arc<Words>) -> Option<Guard> {
         let guard = Guarded::builder(Arc::clone(store))
             .expected_keys(1)
@@ -343,7 +343,7 @@ impl Drop for Place {
     }
 }
 
-/// A snapshot, while somebody writes: a guard that takes it for one of the store's state has that state's keys.
+/// A snapshot during writes: a guard that accepts it as one of the store's state has that state's keys.
 fn a_snapshot_beside(write: fn(&Guard), name: &'static str) {
     model(move || {
         let (store, place) = (Arc::default(), Place::new(name));
@@ -374,7 +374,8 @@ fn a_snapshot_beside_a_deletion_has_no_other_keys() {
 #[test]
 fn a_filter_that_was_taken_away_has_no_snapshot_from_then_on() {
     same_hashes();
-    // Two do not tell: it is taken away, and the snapshot is not there, between two steps of who writes one.
+    // Two preemptions do not reveal it: the filter is taken away, and the snapshot is not yet there, between two steps of the
+    // thread that writes one.
     model_with_preemptions(3, || {
         let (store, place) = (Arc::default(), Arc::new(Place::new("taken away")));
         let guard = guard_of(&store, Filter::Cuckoo, 0.01);
@@ -383,11 +384,11 @@ fn a_filter_that_was_taken_away_has_no_snapshot_from_then_on() {
             spawn(&guard, move |guard| {
                 guard.store().put(KEY, 1);
                 guard.rebuild().unwrap();
-                // One that had its name before fits, and is wrong.
+                // A snapshot that got its name before fits, and is wrong.
                 place.clear();
             })
         };
-        // It has failed if there is no filter.
+        // This has failed if there is no filter.
         drop(guard.snapshot(&place.0));
         teller.join().unwrap();
         guard.wait_until_ready().unwrap();

@@ -1,4 +1,5 @@
-//! Home cells [M5]: a cell is one thread's at a time, its page tells whose it is, and a region is released when none is in use.
+//! Home cells [M5]: a cell is one thread's at a time, its page says which slab it is of, and a region is released when none of
+//! its cells is in use.
 #![cfg(loom)]
 
 use std::ptr::NonNull;
@@ -8,14 +9,14 @@ use koel::model::HomeCells;
 use loom::cell::UnsafeCell;
 use loom::thread;
 
-/// A page whose cells are in use but for at most one, and what that one holds.
+/// A page of which at most one cell is not in use, and what that cell holds.
 struct Page {
     homes: HomeCells,
     content: UnsafeCell<u32>,
 }
 
 impl Page {
-    /// All of the first page but one are in use; that one is free, or the caller's.
+    /// All cells of the first page except one are in use; that one is free, or the caller's.
     #[expect(clippy::arc_with_non_send_sync, reason = "loom runs its threads on one thread of the system")]
     fn new(is_free: bool) -> (Arc<Self>, NonNull<u8>) {
         let homes = HomeCells::new();
@@ -27,7 +28,7 @@ impl Page {
         (Arc::new(Page { homes, content: UnsafeCell::new(0) }), cells[0])
     }
 
-    /// What whoever has the cell does with it: loom tells if two do at a time.
+    /// Writes to the cell, as its holder does: loom fails if two threads do so at a time.
     fn write(&self) {
         // SAFETY: the cell is ours, or the model fails.
         self.content.with_mut(|content| unsafe { *content += 1 });
@@ -88,7 +89,7 @@ fn a_page_tells_whose_it_is_to_all_who_have_a_cell() {
     });
 }
 
-/// The segment's lock orders nothing here but the end: what was in the cell is written after it was released.
+/// The segment's lock orders nothing here except the end: what is in the cell is written after the lock was released.
 #[test]
 fn a_region_that_is_released_is_done_with() {
     loom::model(|| {
@@ -121,7 +122,7 @@ fn of_two_who_release_a_region_one_does() {
     });
 }
 
-/// Who releases finds a cell of the second page in use after all of the first one were taken: none of them is lost.
+/// The releasing thread finds a cell of the second page in use after it has taken all of the first page: none of them is lost.
 #[test]
 fn a_region_that_is_not_released_is_as_it_was() {
     loom::model(|| {
@@ -138,11 +139,11 @@ fn a_region_that_is_not_released_is_as_it_was() {
     });
 }
 
-/// The same, while a third takes a cell of the first page, which another had begun: it tells whose it is.
+/// The same, while a third thread takes a cell of the first page, which another had begun: the page says which slab it is of.
 #[test]
 fn a_page_of_a_region_that_is_not_released_tells_whose_it_is() {
     let mut model = loom::model::Builder::new();
-    // As many as it takes.
+    // As many preemptions as it takes.
     model.preemption_bound = Some(3);
     model.check(|| {
         let homes = Arc::new(HomeCells::new());

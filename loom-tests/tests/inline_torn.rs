@@ -76,7 +76,7 @@ fn reader_never_sees_a_copy_half_made_after_a_displacement() {
     });
 }
 
-/// Who sees a replaced value of one word sees what its writer did before: to the map, and elsewhere.
+/// A reader that sees a replaced value of one word sees what its writer did before, to the map and elsewhere.
 #[test]
 fn replacement_of_one_word_publishes_what_came_before() {
     loom::model(|| {

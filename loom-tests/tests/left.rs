@@ -1,4 +1,4 @@
-//! What is left to those who leave guards [C5]: they free it, none of it early, and all in the end.
+//! What is left to threads whose guards leave [C5]: they free it, none of it early, and all in the end.
 #![cfg(loom)]
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use loom::sync::Notify;
 use loom::thread;
 use loom_tests::{Cell, scene};
 
-/// A collector, and what it is to free.
+/// A collector, and the objects that it is to free.
 struct Heap<const N: usize> {
     reclaimer: Reclaimer,
     objects: [Watched; N],
@@ -20,7 +20,7 @@ impl<const N: usize> Heap<N> {
         Arc::new(Heap { reclaimer: Reclaimer::new(), objects: core::array::from_fn(|_| Watched::default()) })
     }
 
-    /// Retires one, in a bag of its own.
+    /// Retires one object, in a bag of its own.
     fn retire(&self, index: usize) {
         // SAFETY: nothing leads to it; once.
         unsafe { self.reclaimer.retire(std::ptr::from_ref(&self.objects[index]).cast_mut()) };
@@ -31,15 +31,15 @@ impl<const N: usize> Heap<N> {
         self.objects.iter().filter(|object| object.is_freed()).count()
     }
 
-    /// As many guards leave as there are objects.
+    /// Enters and leaves as many guards as there are objects.
     fn leave_often(&self) {
         (0..N).for_each(|_| drop(self.reclaimer.enter()));
         assert_eq!(self.freed(), N, "some are left for good");
     }
 }
 
-/// Whoever frees what another has left knows as little of the guards as that one, who has seen how far the epoch is, and
-/// nothing else of who took it there.
+/// A thread that frees what another has left knows as little about the guards as that one, which has seen the current epoch,
+/// and nothing else of the threads that advanced it.
 #[test]
 fn what_is_left_to_others_is_not_freed_early() {
     scene(1, || {
@@ -51,7 +51,7 @@ fn what_is_left_to_others_is_not_freed_early() {
                 cell.unlink();
                 cell.reclaimer.seal();
                 is_unlinked.notify();
-                // Neither waits for anybody, who would show it something: they come when the others wait.
+                // Neither waits for another thread, which would show it something: they run when the others wait.
                 thread::yield_now();
                 cell.reclaimer.leave_to_others();
             })
@@ -72,7 +72,7 @@ fn what_is_left_to_others_is_not_freed_early() {
     });
 }
 
-/// Two take what is left at a time, and one leaves more meanwhile.
+/// Two threads take what is left at the same time, and one leaves more meanwhile.
 #[test]
 fn what_is_left_to_others_is_freed_whoever_else_leaves_something() {
     loom::model(|| {
@@ -93,7 +93,7 @@ fn what_is_left_to_others_is_freed_whoever_else_leaves_something() {
     });
 }
 
-/// Beside a guard that may be in the way; more than a share of it.
+/// There is a guard that may be in the way; it is more than a share.
 #[test]
 fn all_that_was_flushed_is_freed() {
     loom::model(|| {

@@ -7,8 +7,8 @@ use koel::model::place;
 use loom::thread;
 use loom_tests::{BUCKETS, Put, inline, keys, map};
 
-/// A bucket that is full of keys whose both buckets it is, so that no path leads out of it; and further such keys, of
-/// one tag.
+/// Fills a bucket with keys for which it is both buckets, so that no path leads out of it; returns further such keys, of one
+/// tag.
 fn crowd(map: &impl Put) -> Vec<u64> {
     let own = |f, s| (f, s) == (0, 0);
     let tag = place(keys(1, 0, |f, s, _| own(f, s))[0], BUCKETS).2;
@@ -19,7 +19,7 @@ fn crowd(map: &impl Put) -> Vec<u64> {
     keys(2, 0, |f, s, t| own(f, s) && t == tag)
 }
 
-/// Who has found a key in the overflow finds it from then on; what was there before is never missed.
+/// A reader that has found a key in the overflow finds it from then on; keys that were there before are never missed.
 fn put_is_seen_at_once_or_not_yet<M: Put + Send + Sync + 'static>(new: fn() -> M, present: usize) {
     loom::model(move || {
         let map = Arc::new(new());
@@ -42,8 +42,8 @@ fn put_is_seen_at_once_or_not_yet<M: Put + Send + Sync + 'static>(new: fn() -> M
     });
 }
 
-/// The overflow becomes empty, and another key comes there: who has found that finds it from then on. The reader may have seen
-/// the mark of the key before.
+/// The overflow becomes empty, and another key is put there: a reader that has found that key finds it from then on. The reader
+/// may have seen the mark from the key before.
 fn put_anew_is_seen_at_once_or_not_yet<M: Put + Send + Sync + 'static>(new: fn() -> M) {
     loom::model(move || {
         let map = Arc::new(new());
@@ -65,7 +65,7 @@ fn put_anew_is_seen_at_once_or_not_yet<M: Put + Send + Sync + 'static>(new: fn()
     });
 }
 
-/// Who does not find the last key of an overflow any more sees what its removal came after.
+/// A reader that no longer finds the last key of an overflow sees what came before the key's removal.
 fn last_key_leaves_after_what_came_before<M: Put + Send + Sync + 'static>(new: fn() -> M) {
     loom::model(move || {
         let map = Arc::new(new());

@@ -1,5 +1,5 @@
-//! Replace and remove against read, with reclamation [I6], [W2]: nobody reads an entry that was freed, and what is
-//! read was written whole.
+//! Replace and remove against read, with reclamation [I6], [W2]: nobody reads an entry that was freed, and what is read was
+//! completely written.
 #![cfg(loom)]
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ fn reader_against(write: fn(&Map), allowed: &'static [Option<u64>]) {
             thread::spawn(move || {
                 let pin = map.pin();
                 let seen = pin.get(&1);
-                // The reference is good as long as the pin.
+                // The reference is valid as long as the pin.
                 thread::yield_now();
                 assert!(allowed.contains(&seen.copied()), "{seen:?}");
             })

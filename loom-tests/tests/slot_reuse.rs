@@ -7,7 +7,7 @@ use std::sync::Arc;
 use loom::thread;
 use loom_tests::{Put, Scene, inline, long_model, map, model_with_preemptions};
 
-/// Removes a key and inserts it anew; whoever has seen the new one sees it from then on.
+/// Removes a key and inserts it anew; a reader that has seen the new value sees it from then on.
 fn insert_is_seen_at_once_or_not_yet<M: Put + Send + Sync + 'static>(new: fn() -> M, preemptions: usize) {
     model_with_preemptions(preemptions, move || {
         let map = Arc::new(new());
@@ -52,7 +52,7 @@ fn keys_never_mix<M: Put + Send + Sync + 'static>(new: fn() -> M) {
 
 #[test]
 fn hash_map_insert_is_seen_at_once_or_not_yet() {
-    // The third is for the order of [I7]: pins synchronize with one another, and hide it from two.
+    // The third preemption is for the order of [I7]: pins synchronize with one another, and with two preemptions hide it.
     insert_is_seen_at_once_or_not_yet(map, 3);
 }
 

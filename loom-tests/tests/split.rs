@@ -10,7 +10,7 @@ use loom_tests::Identity;
 type Growing = koel::HashMap<u64, u64, Identity>;
 type GrowingInline = koel::InlineMap<u64, [u64; 2], Identity>;
 
-/// Keys of the lower half of all prefixes, or of the upper.
+/// Keys in the lower half of all prefixes, or in the upper.
 fn keys_of_half(upper: bool, n: usize) -> Vec<u64> {
     (0..).filter(|&key| (prefix(key) >> 31 == 1) == upper).take(n).collect()
 }
@@ -23,12 +23,12 @@ fn inline_map() -> GrowingInline {
     koel::InlineMap::builder().segment_slots(4).hasher(Identity::default()).build()
 }
 
-/// Of one segment, of two buckets.
+/// A map of one segment, of two buckets.
 fn one_segment() -> GrowingInline {
     koel::InlineMap::builder().capacity(6).hasher(Identity::default()).build()
 }
 
-/// Replaces the segment of such a map by a smaller one, and that by the first one again.
+/// Replaces the segment of such a map by a smaller one, and that by the first segment again.
 fn replace_twice(map: &GrowingInline, additional: usize) {
     let slots = map.capacity();
     map.shrink_to_fit();
@@ -36,7 +36,7 @@ fn replace_twice(map: &GrowingInline, additional: usize) {
     let memory = map.memory_usage();
     map.reserve(additional);
     assert_eq!(map.capacity(), slots);
-    // But for an entry in a list of the pool.
+    // Except for an entry in a list of the pool.
     assert!(map.memory_usage() < memory + 100, "the old segment is back");
 }
 
@@ -70,7 +70,7 @@ fn hash_map_reader_never_misses_a_key_in_a_split_that_hashes() {
     loom::model(|| {
         let map = Arc::new(hash_map());
         let keys = |quarter, n| (0..).filter(move |&key| prefix(key) >> 30 == quarter).take(n);
-        // The lower half has a full segment to itself when the last of these has come.
+        // The lower half has a full segment to itself when the last of these keys has come.
         let before: Vec<u64> = [keys(0, 2), keys(1, 2), keys(2, 1)].into_iter().flatten().collect();
         for &key in &before {
             map.pin().insert(key, key);
@@ -80,7 +80,7 @@ fn hash_map_reader_never_misses_a_key_in_a_split_that_hashes() {
         let reader = {
             let map = Arc::clone(&map);
             thread::spawn(move || {
-                // One pin: those of others synchronize with the next.
+                // A single pin: further pins would synchronize with one another.
                 let pin = map.pin();
                 assert!(pin.get(&stays).is_some_and(|value| [stays, !stays].contains(value)));
                 assert_eq!(pin.get(&goes), Some(&goes));
@@ -119,7 +119,7 @@ fn inline_map_reader_never_misses_a_key_in_a_split() {
     });
 }
 
-/// A key leaves its slot in a split, and one of those that stay comes there while a reader is still at it.
+/// A key leaves its slot in a split, and a key of the half that stays is put there while a reader is still reading it.
 #[test]
 fn inline_map_reader_is_not_fooled_by_a_slot_that_a_split_has_emptied() {
     loom::model(|| {
@@ -140,7 +140,7 @@ fn inline_map_reader_is_not_fooled_by_a_slot_that_a_split_has_emptied() {
     });
 }
 
-/// A segment that is replaced and then used again at the very entry where it was.
+/// A segment that is replaced and then used again at the same entry where it was.
 #[test]
 fn inline_map_reader_is_not_fooled_by_a_segment_that_comes_back() {
     loom::model(|| {
@@ -155,12 +155,12 @@ fn inline_map_reader_is_not_fooled_by_a_segment_that_comes_back() {
     });
 }
 
-/// The same, and another key has the slot then that the reader's had.
+/// The same, and another key then has the slot that the reader's key had.
 #[test]
 fn inline_map_reader_is_not_fooled_by_a_segment_that_comes_back_with_others_in_its_slots() {
     loom::model(|| {
         let map = Arc::new(one_segment());
-        // All in one bucket of the segment's two, in this order.
+        // All in the same one of the segment's two buckets, in this order.
         let keys: Vec<u64> = (0..).filter(|&key| place(key, 2).0 == 0).take(3).collect();
         for key in &keys {
             map.insert(*key, [*key, !*key]);
@@ -181,13 +181,13 @@ fn inline_map_reader_is_not_fooled_by_a_segment_that_comes_back_with_others_in_i
 fn inline_map_reader_is_not_fooled_by_a_segment_that_comes_back_as_a_half() {
     let mut model = loom::model::Builder::new();
     model.max_branches = 10_000;
-    // Two take ten times as long.
+    // Two preemptions take ten times as long.
     model.preemption_bound = Some(1);
     model.check(|| {
         let map: GrowingInline =
             koel::InlineMap::builder().segment_slots(8).capacity(12).hasher(Identity::default()).build();
         let map = Arc::new(map);
-        // Of a quarter of all prefixes, and in one bucket of two, or in either.
+        // Keys in a quarter of all prefixes, and in one of two buckets, or in either.
         let keys = |quarter, buckets| {
             (0..).filter(move |&key| {
                 prefix(key) >> 30 == quarter && {
@@ -214,13 +214,13 @@ fn inline_map_reader_is_not_fooled_by_a_segment_that_comes_back_as_a_half() {
         let memory = map.memory_usage();
         [either, fourth, fifth].into_iter().for_each(insert);
         assert_eq!((map.stats().doublings, map.stats().splits), (1, 1));
-        // But for a root.
+        // Except for a root.
         assert!(map.memory_usage() < memory + 300, "both segments are back");
         reader.join().unwrap();
     });
 }
 
-/// A `HashMap` gives its pool up when it shrinks: readers may be at the old segment, and it is freed after them.
+/// A `HashMap` gives up its pool when it shrinks: readers may be reading the old segment, and it is freed after them.
 #[test]
 fn hash_map_reader_never_misses_a_key_in_a_shrinking_map() {
     loom::model(|| {
@@ -264,16 +264,16 @@ fn writer_follows_the_directory_through_a_split() {
     });
 }
 
-/// Two segments split at once, and only one of them has the directory double: what the other puts into that is not lost.
+/// Two segments split at once, and only one of the splits doubles the directory: what the other stores there is not lost.
 #[test]
 fn two_splits_lose_neither_half() {
     let mut model = loom::model::Builder::new();
     model.max_branches = 100_000;
     model.check(|| {
         let map = Arc::new(hash_map());
-        // Of an eighth of all prefixes.
+        // Keys in an eighth of all prefixes.
         let keys = |eighth, n| (0..).filter(move |&key| prefix(key) >> 29 == eighth).take(n);
-        // The lower half splits once more, and has a full segment of its lower half then, as the upper one has.
+        // The lower half splits once more, and then has a full segment for its lower half, as the upper one has.
         let before: Vec<u64> =
             [keys(0, 2), keys(1, 2), keys(4, 2), keys(6, 2), keys(2, 1)].into_iter().flatten().collect();
         let insert = |map: &Growing, key| assert!(map.pin().insert(key, key).is_none());
@@ -292,7 +292,7 @@ fn two_splits_lose_neither_half() {
     });
 }
 
-/// All that is in the segment leaves it.
+/// All items in the segment leave it.
 #[test]
 fn items_are_counted_throughout_a_split() {
     loom::model(|| {
@@ -330,7 +330,7 @@ fn items_are_counted_while_a_segment_comes_back() {
     });
 }
 
-/// A segment that leaves one entry and comes back at the next one, while both are counted.
+/// A segment that leaves one entry of the directory and comes back at the next, while both are counted.
 #[test]
 fn items_are_counted_while_a_segment_comes_back_elsewhere() {
     let mut model = loom::model::Builder::new();

@@ -1,5 +1,5 @@
-//! Readers never wait: a writer is stopped at every seam of its write, for ever as far as the reader can see, and the
-//! reader still answers, and rightly.
+//! Readers never wait: a writer is stopped at every seam of its write, for ever as far as the reader can see, and the reader
+//! still answers, and correctly.
 #![cfg(loom)]
 
 use std::sync::Arc;
@@ -7,7 +7,8 @@ use std::sync::Arc;
 use koel::model::place;
 use loom_tests::{BUCKETS, Inline, Put, Scene, inline, keys, map, model_with_preemptions, stopped};
 
-/// Runs `write` and stops it at its `seam`-th seam until `read`, in a thread of its own, is done. Says whether it got that far.
+/// Runs `write` and stops it at its `seam`-th seam until `read`, in a thread of its own, is done. Returns whether it got that
+/// far.
 fn read_against_stopped_write<M: Put + Send + Sync + 'static>(
     new: fn() -> M,
     forward: bool,
@@ -17,7 +18,7 @@ fn read_against_stopped_write<M: Put + Send + Sync + 'static>(
 ) -> bool {
     let reached = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let outside = Arc::clone(&reached);
-    // That the writer stops is no preemption.
+    // Stopping the writer is no preemption.
     model_with_preemptions(1, move || {
         let map = Arc::new(new());
         let scene = Arc::new(Scene::new(&*map, forward));
@@ -27,7 +28,7 @@ fn read_against_stopped_write<M: Put + Send + Sync + 'static>(
     outside.load(std::sync::atomic::Ordering::Relaxed)
 }
 
-/// Every seam in turn, until the write has no more.
+/// Does so at every seam in turn, until the write has no more.
 fn at_every_seam<M: Put + Send + Sync + 'static>(
     new: fn() -> M,
     forward: bool,
@@ -63,7 +64,7 @@ fn inline_map_reader_needs_no_end_of_a_displacement() {
 fn look_up_of_tags_needs_no_end_of_a_displacement() {
     fn read<M: Put>(map: &M, scene: &Scene) {
         assert!(map.may_have(scene.victim));
-        // Of its buckets, and of a tag that none of them has.
+        // A key with these buckets, and with a tag that no key in them has.
         let (first, second, tag) = place(scene.victim, BUCKETS);
         let mut others = keys(8, 1 << 33, |f, s, t| (f, s) == (first, second) && t != tag).into_iter();
         assert!(others.any(|key| !map.may_have(key)));
@@ -94,7 +95,7 @@ fn reader_needs_no_end_of_a_removal_or_an_insert() {
         map.put(scene.absent, 3);
     }
     fn read<M: Put>(map: &M, scene: &Scene) {
-        // Removed first, inserted then: who finds the second misses the first from then on.
+        // The first key is removed, then the second inserted: a reader that finds the second misses the first from then on.
         if map.look(scene.absent).is_some() {
             assert_eq!(map.look(scene.victim), None);
         } else {

@@ -9,7 +9,7 @@ use loom_tests::{Put, Scene, inline, keys, map};
 fn both_inserts_stay<M: Put + Send + Sync + 'static>(new: fn() -> M) {
     loom::model(move || {
         let map = Arc::new(new());
-        // Of one bucket, and so of one slot, unless one sees the other there.
+        // Keys of one bucket, and so of one slot, unless one writer sees the other's key there.
         let [mine, theirs] = keys(2, 0, |first, _, _| first == 0)[..] else {
             unreachable!("as many as were asked for")
         };

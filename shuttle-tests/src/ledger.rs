@@ -1,8 +1,9 @@
-//! Values whose ends are counted.
+//! Values whose drops are counted.
 
 use std::sync::{Arc, Mutex};
 
-/// Knows of each value that was made how often it was dropped, and told of. Not scheduled: it takes no part in the test.
+/// Records for each value that was made how often it was dropped, and reported to a listener. Not scheduled: it takes no part
+/// in the test.
 #[derive(Debug, Default)]
 pub struct Ledger(Mutex<Vec<Ends>>);
 
@@ -12,7 +13,7 @@ struct Ends {
     told: usize,
 }
 
-/// A value of a key. Its clones are not counted.
+/// A value for a key. Its clones are not counted.
 #[derive(Debug)]
 pub struct Value {
     key: u64,
@@ -36,26 +37,26 @@ impl Ledger {
         Value { key, version, number, not_number: !number, ledger: Some(Arc::clone(self)) }
     }
 
-    /// A value that was read, under whatever keeps it: it is the key's, whole, and not dropped.
+    /// Checks a value that was read, while something keeps it alive: it is the key's, whole, and not dropped.
     pub fn check(&self, key: u64, value: &Value) {
         value.check(key);
         assert_eq!(self.0.lock().unwrap()[value.number].drops, 0, "read after its drop");
     }
 
-    /// A listener was told that the value has left.
+    /// Notes that a listener was told that the value has left.
     pub fn tell(&self, key: u64, value: &Value) {
         self.check(key, value);
         self.change(value.number, |ends| ends.told += 1);
     }
 
-    /// At the end: each value was dropped once.
+    /// Checks at the end that each value was dropped once.
     pub fn all_are_dropped(&self) {
         let all = self.0.lock().unwrap();
         let wrong = all.iter().position(|ends| ends.drops != 1);
         assert_eq!(wrong.map(|number| all[number].drops), None, "value {wrong:?} of {}", all.len());
     }
 
-    /// While nobody writes: a listener was told once of each value but so many, and of those never.
+    /// Checks, while nobody writes, that a listener was told once of each value except `kept`, and never of those.
     pub fn all_are_told_but(&self, kept: usize) {
         let all = self.0.lock().unwrap();
         let told = |times| all.iter().filter(|ends| ends.told == times).count();
@@ -64,7 +65,7 @@ impl Ledger {
 }
 
 impl Value {
-    /// It is the key's, and whole.
+    /// Checks that it is the key's, and whole.
     pub fn check(&self, key: u64) {
         assert_eq!(self.number, !self.not_number, "a value that is not whole, or not there any more");
         assert_eq!(self.key, key, "another key's value");

@@ -1,14 +1,14 @@
 //! What the schedules in `tests/` share: how they are run, maps of each kind, and values that know whether they have been
 //! dropped.
 //!
-//! Where `loom-tests` goes through every interleaving of two or three threads, these draw some of many threads and whole
-//! operations at random, of threads of equal chances and of threads with priorities that change a few times (PCT: Burckhardt
-//! et al., A randomized scheduler with probabilistic guarantees of finding bugs, ASPLOS 2010). To shuttle all atomic operations
-//! are in one order: what orderings are for is loom's business.
+//! While `loom-tests` goes through every interleaving of two or three threads, these schedules draw interleavings of many
+//! threads and whole operations at random, with threads of equal chances and with threads whose priorities change a few times
+//! (PCT: Burckhardt et al., A randomized scheduler with probabilistic guarantees of finding bugs, ASPLOS 2010). For shuttle all
+//! atomic operations are in one order: memory orderings are loom's business.
 //!
-//! `RUSTFLAGS="--cfg shuttle" cargo test --release -p shuttle-tests`; `KOEL_SCHEDULES=100000` draws more of each kind for each
-//! test, `KOEL_SEED=7` others; `KOEL_REPLAY` takes the schedule that a failed test has printed, for that test. (Not for the
-//! guard's: it has hash functions of which half of the seed is the process's.)
+//! `RUSTFLAGS="--cfg shuttle" cargo test --release -p shuttle-tests`; `KOEL_SCHEDULES=100000` draws more schedules of each kind
+//! for each test, `KOEL_SEED=7` draws others; `KOEL_REPLAY` takes the schedule that a failed test has printed, for that test.
+//! (Not for the guard's tests: half of the seed of the guard's hash functions is the process's.)
 #![cfg(shuttle)]
 
 use std::env;
@@ -34,16 +34,15 @@ pub use identity::Identity;
 pub use ledger::{Ledger, Value};
 pub use maps::{Inline, Map, Owned, Plain, Shape};
 
-/// Changes of priority in a schedule, and one more. Most errors need one or two; with many, threads run for some
-/// dozens of steps at a time: so one does all of an operation between two steps of another's, in which it takes part
-/// again and again.
+/// Changes of priority in a schedule, plus one. Most errors need one or two; with many, threads run for some dozens of steps at
+/// a time: so one thread performs a whole operation between two steps of another's, in which it takes part again and again.
 const DEPTHS: [usize; 2] = [3, 40];
-/// Steps of which no schedule needs as many: threads wait for each other, or for nobody.
+/// More steps than any schedule needs: beyond that, threads are waiting for each other, or for nobody.
 const STEPS: usize = 300_000;
 /// Bytes of a thread's stack.
 const STACK: usize = 1 << 18;
 
-/// Runs a test in so many schedules of each kind, unless it is told how many.
+/// Runs a test in so many schedules of each kind, unless the environment says how many.
 pub fn explore(schedules: usize, test: impl Fn() + Send + Sync + 'static) {
     let test = Arc::new(test);
     same_hashes();
@@ -52,7 +51,7 @@ pub fn explore(schedules: usize, test: impl Fn() + Send + Sync + 'static) {
     }
     let (schedules, seed) = (number("KOEL_SCHEDULES", schedules as u64) as usize, number("KOEL_SEED", 1));
     assert!(schedules > 0, "KOEL_SCHEDULES=0: nothing would be tested");
-    // What is not the same when it is run again cannot be replayed.
+    // A test that does not behave the same when it is run again cannot be replayed.
     let twice = RandomScheduler::new_from_seed(seed, 3);
     run(UncontrolledNondeterminismCheckScheduler::new(twice), &test);
     run(RandomScheduler::new_from_seed(seed, schedules), &test);

@@ -1,4 +1,4 @@
-//! Both maps, and a `HashMap` whose values have ends, behind one set of verbs.
+//! Both maps, and a `HashMap` whose values' drops are counted, behind one set of operations.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use koel::{HashMap, InlineMap, Stats};
 
 use crate::{Identity, Ledger, Value, pause};
 
-/// A map whose entries need no drop: they are retired by the list.
+/// A map whose entries need no drop: they are retired in lists.
 pub type Plain = HashMap<u64, [u64; 3], Identity>;
 
 /// Its inline counterpart, with a value of three words.
@@ -22,7 +22,7 @@ pub struct Owned {
 /// How a map is made.
 #[derive(Clone, Copy, Debug)]
 pub enum Shape {
-    /// For so many entries, and no more.
+    /// For at most so many entries.
     Fixed(usize),
     /// Empty, with segments of so many slots.
     Growing(usize),
@@ -34,21 +34,21 @@ pub trait Map: Sized + Send + Sync + 'static {
     fn new(shape: Shape) -> Self;
     /// Gives a key a value.
     fn put(&self, key: u64, version: u64);
-    /// Takes a key out: whether it was there.
+    /// Takes a key out. Returns whether it was there.
     fn take(&self, key: u64) -> bool;
-    /// The version that a key has. What is not whole, not the key's, or freed fails the test.
+    /// The version that a key has. A value that is not whole, not the key's, or freed fails the test.
     fn look(&self, key: u64) -> Option<u64>;
     /// `look` for many keys at once.
     fn look_at_many(&self, keys: &[u64]) -> Vec<Option<u64>>;
     /// Keys and versions, as an iterator gives them.
     fn entries(&self) -> Vec<(u64, u64)>;
-    /// Makes room for so many more.
+    /// Makes room for so many more entries.
     fn reserve(&self, additional: usize);
-    /// Makes it as small as it can be.
+    /// Makes the map as small as it can be.
     fn shrink(&self);
-    /// Counts of what has happened to it.
+    /// Counts of what has happened to the map.
     fn stats(&self) -> Stats;
-    /// Drops it: all that was in it is dropped once.
+    /// Drops the map: everything that was in it is dropped once.
     fn end(self) {}
 }
 
@@ -154,7 +154,7 @@ impl Map for Inline {
 }
 
 impl Owned {
-    /// What was read stays what it is as long as the pin, whatever others do meanwhile.
+    /// Checks that what was read stays as it is as long as the pin, whatever others do meanwhile.
     fn kept(&self, key: u64, value: &Value) -> u64 {
         self.ledger.check(key, value);
         pause();

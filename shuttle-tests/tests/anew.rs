@@ -1,5 +1,6 @@
-//! Values that are stale to who asks are loaded anew [F9], in both caches: by one of all who find them so, and nobody gets one
-//! that is stale to him and older than his call, or finds anything in the place of what was written meanwhile.
+//! Values that are stale to their callers are loaded anew [F9], in both caches: one of all callers that find a value stale
+//! loads it; no caller gets a value that is stale to it and older than its call, or finds anything else in the place of what
+//! was written meanwhile.
 #![cfg(shuttle)]
 
 use koel::{Cache, InlineCache, LoadError, RandomState};
@@ -15,12 +16,12 @@ const KEY: u64 = 1;
 
 /// What the tests need of each cache.
 trait Loads: Send + Sync + 'static {
-    /// One for so many entries.
+    /// A cache for so many entries.
     fn new(entries: u64) -> Self;
     fn get(&self) -> Option<u64>;
     fn put(&self, key: u64, value: u64);
     fn take(&self) -> Option<u64>;
-    /// What is in the cache, if it is no less than that; a thread loads it, or a task does.
+    /// The value in the cache, if it is at least `least`; otherwise a thread loads it, or a task does.
     fn at_least(
         &self,
         least: u64,
@@ -82,7 +83,7 @@ loads!(
     |cache: &Inline, key, value| cache.insert(key, value)
 );
 
-/// All have seen the old value; the loader may fail at first.
+/// All callers have seen the old value; the loader may fail at first.
 fn of_all_who_find_a_value_stale_one_loads_it<C: Loads>(fails: u64) {
     explore(500, move || {
         let (cache, started, failed) = (C::new(4), AtomicU64::new(0), AtomicU64::new(0));
@@ -106,7 +107,7 @@ fn of_all_who_find_a_value_stale_one_loads_it<C: Loads>(fails: u64) {
                 let ask = &ask;
                 scope.spawn(move || ask(i % 2 == 1));
             }
-            // Who does not mind finds the old one meanwhile.
+            // A caller that does not mind finds the old value meanwhile.
             scope.spawn(|| assert!(matches!(cache.at_least(0, false, || unreachable!()), Ok(1 | 70..))));
         });
         assert_eq!((started.into_inner(), failed.into_inner()), (fails + 1, fails));
@@ -114,7 +115,8 @@ fn of_all_who_find_a_value_stale_one_loads_it<C: Loads>(fails: u64) {
     });
 }
 
-/// The source changes, and nobody tells the cache: who asks for what it had when he asked, or newer, gets that.
+/// The source changes, and nobody tells the cache: a caller that asks for what the source had when it asked, or newer, gets
+/// that.
 fn nobody_gets_what_is_stale_to_him<C: Loads>() {
     explore(1000, || {
         let (cache, source) = (C::new(1), AtomicU64::new(0));
@@ -147,7 +149,7 @@ fn nobody_gets_what_is_stale_to_him<C: Loads>() {
     });
 }
 
-/// What is loaded takes the place of what is stale only: an insertion that marked nothing, as it was called before the load
+/// A loaded value only takes the place of a stale one: an insertion that marked nothing, because it was called before the load
 /// began, stays as well.
 fn what_was_inserted_stays<C: Loads>() {
     explore(1000, || {

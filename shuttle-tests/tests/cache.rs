@@ -1,4 +1,4 @@
-//! The cache under threads: its bound at every step, hits of entries that are being evicted, and what becomes of each entry:
+//! The cache under threads: its bound at every step, hits on entries that are being evicted, and what becomes of each entry:
 //! the listener is told of it once, and it is dropped once.
 #![cfg(shuttle)]
 
@@ -12,16 +12,16 @@ use shuttle_tests::{Identity, Ledger, Value, explore, pause};
 type Cache = koel::Cache<u64, Value, Identity>;
 type Builder<S = RandomState> = koel::CacheBuilder<u64, Value, S>;
 
-/// What a cache may hold: entries weigh one or four, and that is more than a half.
+/// How much a cache may hold: entries weigh one or four, and four is more than a half of this.
 const CAPACITY: u64 = 6;
-/// Keys of a writer.
+/// The number of a writer's keys.
 const MINE: u64 = 6;
 
 fn weight(key: u64) -> u64 {
     if key % 4 == 3 { 4 } else { 1 }
 }
 
-/// A cache of so many segments, and how many entries it has evicted.
+/// A cache of so many segments, which counts the entries that it evicts.
 fn cache(policy: Policy, segments: usize, ledger: &Arc<Ledger>, evicted: &Arc<AtomicUsize>) -> Cache {
     let (ledger, evicted) = (Arc::clone(ledger), Arc::clone(evicted));
     let builder: Builder = koel::Cache::builder();
@@ -45,7 +45,7 @@ fn write(cache: &Cache, ledger: &Arc<Ledger>, first: u64) {
         let mine = key(first + i);
         cache.insert(mine, ledger.value(mine, i)).expect("light enough");
         if i % 3 == 1 {
-            // Whoever has the key next to ours writes it, too.
+            // The writer that has the key next to ours writes it as well.
             let other = key(first ^ 16 | i);
             cache.insert(other, ledger.value(other, i)).expect("light enough");
         }
@@ -79,7 +79,7 @@ fn watch(cache: &Cache) {
     }
 }
 
-/// Makes it smaller, and as large again.
+/// Makes the cache smaller, and as large again.
 fn resize(cache: &Cache) {
     for _ in 0..2 {
         cache.set_capacity(CAPACITY - 2);

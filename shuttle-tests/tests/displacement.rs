@@ -17,11 +17,11 @@ const ROUNDS: u64 = 4;
 
 /// The keys of a test.
 struct Keys {
-    /// Present throughout: two buckets are full of them, and most of those could be in the third as well.
+    /// Present throughout: two buckets are full of them, and most of them could be in the third bucket as well.
     held: Vec<u64>,
-    /// Absent throughout, each with the buckets and the tag of a held one.
+    /// Absent throughout, each with the buckets and the tag of a held key.
     absent: Vec<u64>,
-    /// Two for each of two writers, one of which is present at a time.
+    /// Two keys for each of two writers, one of which is present at a time.
     newcomers: [[u64; 2]; 2],
 }
 
@@ -49,7 +49,7 @@ impl Keys {
     }
 }
 
-/// A writer that has but one of its keys in the table at a time.
+/// A writer that has only one of its keys in the table at a time.
 fn come_and_go(map: &impl Map, mine: [u64; 2]) {
     for round in 0..ROUNDS {
         let key = mine[round as usize % 2];

@@ -1,5 +1,5 @@
-//! The reclaimer alone [C1], [C2], [C5]: nothing is freed that somebody may still look at, and in the end all is, whichever of
-//! many threads retire, enter guards of both kinds, advance, come and go.
+//! The reclaimer alone [C1], [C2], [C5]: nothing is freed that a thread may still look at, and in the end everything is freed,
+//! while many threads retire, enter guards of both kinds, advance, come and go.
 #![cfg(shuttle)]
 
 use koel::model::{Reclaimer, Watched};
@@ -12,11 +12,11 @@ struct Cell {
     reclaimer: Reclaimer,
     link: AtomicPtr<Watched>,
     objects: Vec<Watched>,
-    /// The next that it will lead to.
+    /// The next object that it will lead to.
     next: AtomicUsize,
 }
 
-// SAFETY: readers look at an object by shared reference only, and it has no other part than an atomic.
+// SAFETY: readers look at an object by shared reference only, and it consists of an atomic alone.
 unsafe impl Sync for Cell {}
 
 impl Cell {
@@ -35,13 +35,13 @@ impl Cell {
         std::ptr::from_ref(&self.objects[index]).cast_mut()
     }
 
-    /// What it leads to now. Under a guard.
+    /// The object it leads to now. Under a guard.
     fn follow(&self) -> &Watched {
-        // SAFETY: one of ours, which live as long as we do: the reclaimer frees none but in name.
+        // SAFETY: one of ours, which live as long as we do: the reclaimer only marks them as freed.
         unsafe { &*self.link.load(Ordering::SeqCst) }
     }
 
-    /// Under a guard: what it leads to is there, and stays there.
+    /// Checks, under a guard, that the object it leads to is there, and stays there.
     fn read(&self) {
         let object = self.follow();
         object.read();
@@ -57,13 +57,13 @@ impl Cell {
         unsafe { self.reclaimer.retire(old) };
     }
 
-    /// How many have been freed.
+    /// How many objects have been freed.
     fn freed(&self) -> usize {
         self.objects.iter().filter(|object| object.is_freed()).count()
     }
 }
 
-/// Guards of each kind, and one inside of the other.
+/// Guards of each kind, and one inside the other.
 fn look(cell: &Cell) {
     {
         let _guard = cell.reclaimer.enter();
@@ -108,7 +108,7 @@ fn what_a_guard_leads_to_is_not_freed_and_all_is_in_the_end() {
     });
 }
 
-/// Without a flush: by as many guards as there are objects.
+/// Without a flush: as many guards leave as there are objects.
 #[test]
 fn what_is_left_to_who_leaves_is_freed_in_the_end() {
     const EACH: usize = 4;
@@ -118,7 +118,7 @@ fn what_is_left_to_who_leaves_is_freed_in_the_end() {
             for i in 0..EACH {
                 cell.replace();
                 cell.reclaimer.seal();
-                // One bag, of two.
+                // One bag of two objects.
                 if i % 2 == 1 {
                     cell.reclaimer.free_a_share();
                 }
@@ -135,7 +135,7 @@ fn what_is_left_to_who_leaves_is_freed_in_the_end() {
     });
 }
 
-/// There is neither memory nor room for what is retired under guards that live on: it waits all the same, and not in vain.
+/// There is neither memory nor room for what is retired under guards that still live: it waits all the same, and not in vain.
 #[test]
 fn what_is_retired_without_memory_is_not_freed_early_and_all_is_in_the_end() {
     const EACH: usize = 9;
@@ -158,18 +158,18 @@ fn what_is_retired_without_memory_is_not_freed_early_and_all_is_in_the_end() {
     });
 }
 
-/// What found no room before is old enough, and what did later is not.
+/// Objects that found no room before are old enough, and those that found none later are not.
 #[test]
 fn what_is_retired_last_without_memory_is_not_freed_with_what_came_before() {
     explore(1, || {
         let cell = Cell { reclaimer: Reclaimer::without_memory(), ..Cell::new(11) };
         let first = cell.reclaimer.enter();
         assert!(cell.reclaimer.advance());
-        // As many as there is room for, and one.
+        // As many as there is room for, and one more.
         (0..9).for_each(|_| cell.replace());
         drop(first);
         assert!(cell.reclaimer.advance());
-        // It keeps the last one from having room made for it.
+        // This guard prevents that room is made for the last object.
         let second = cell.reclaimer.enter();
         assert!(cell.reclaimer.advance());
         let reader = cell.reclaimer.enter();
@@ -187,7 +187,7 @@ fn what_is_retired_last_without_memory_is_not_freed_with_what_came_before() {
     });
 }
 
-/// Nobody flushes after the last guard: who held it does what was left to do.
+/// Nobody flushes after the last guard: the thread that held it does what was left to do.
 #[test]
 fn what_was_flushed_is_freed_when_the_last_guard_has_gone() {
     explore(500, || {
@@ -212,7 +212,7 @@ fn what_was_flushed_is_freed_when_the_last_guard_has_gone() {
     });
 }
 
-/// A record that has guards of two collectors in turn: whose call it is that a guard answers it does not know.
+/// A record has guards of two collectors in turn: a guard does not know whose call it answers.
 #[test]
 fn what_was_flushed_is_freed_though_records_have_guards_of_two_collectors() {
     explore(8000, || {
@@ -237,7 +237,7 @@ fn what_was_flushed_is_freed_though_records_have_guards_of_two_collectors() {
     });
 }
 
-/// Advances by some, frees by others, and an object that is unlinked at any moment between.
+/// Some threads advance, others free, and an object is unlinked at any moment in between.
 #[test]
 fn what_others_advance_over_is_not_freed_early() {
     explore(1500, || {

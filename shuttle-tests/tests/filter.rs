@@ -1,5 +1,5 @@
-//! Filters while fingerprints are displaced, come and go, tables are added and emptied [R2]..[R4], [W5], [G1]: a key that is in
-//! is never denied, and in the end as many are in as were put.
+//! Filters while fingerprints are displaced, come and go, and tables are added and emptied [R2]..[R4], [W5], [G1]: a key that
+//! is in the filter is never denied, and in the end as many are in it as were put.
 #![cfg(shuttle)]
 
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
 use shuttle_tests::explore;
 
-/// Fingerprint bits, and whether buckets are semi-sorted: of one word, of two, and such as are written whole.
+/// Fingerprint bits, and whether buckets are semi-sorted: buckets of one word, of two, and buckets that are written as a whole.
 type Layout = (u32, bool);
 const ONE_WORD: Layout = (16, false);
 const TWO_WORDS: Layout = (12, false);
 const TEARING: Layout = (13, true);
 
-/// Keys that are in throughout, of 32 slots.
+/// Keys that are in the filter throughout, which has 32 slots.
 const HELD: usize = 26;
 
 fn hash(i: u64) -> u64 {
@@ -35,12 +35,12 @@ fn filter((bits, semi_sorted): Layout) -> CuckooFilter {
     filter
 }
 
-/// Some come and go: how many are in at the end.
+/// Puts keys and takes some out again. Returns how many are in the filter at the end.
 fn come_and_go(filter: &CuckooFilter, mine: std::ops::Range<u64>) -> usize {
     let mut left = 0;
     for i in mine.clone() {
         let hash = hash(i);
-        // There may be no room: the others come and go as well.
+        // There may be no room: the other threads' keys come and go as well.
         if filter.insert_hash(hash).is_ok() {
             assert!(filter.contains_hash(hash), "a thread sees what it has put");
             if i + 1 < mine.end {
@@ -107,12 +107,12 @@ fn keys_are_never_denied_in_buckets_that_tear() {
     keys_that_are_in_are_never_denied(TEARING);
 }
 
-/// Keys of a writer.
+/// The number of a writer's keys.
 const MINE: usize = 6;
-/// Keys that are in at first, and that somebody takes out: what is left has room in the older tables.
+/// Keys that are in the filter at first, and are taken out: what is left has room in the older tables.
 const LEAVING: std::ops::Range<u64> = 5000..5014;
 
-/// Puts keys, tells how many, and others that it takes again.
+/// Puts keys, and counts them, and others that it takes out again.
 fn grow(filter: &ScalableCuckooFilter, first: u64, put: &AtomicUsize) {
     for i in 0..MINE {
         filter.insert_hash(hash(first + i as u64)).unwrap();

@@ -1,5 +1,5 @@
-//! Single flight under threads and tasks [F1]..[F7]: of all who miss a key one loads it, whoever fails is followed by another,
-//! nobody sleeps for ever (shuttle says so of threads that do), and nobody gets what is older than a write.
+//! Single flight under threads and tasks [F1]..[F7]: of all callers that miss a key one loads it, a caller that fails is
+//! followed by another, nobody sleeps for ever (shuttle reports threads that do), and nobody gets what is older than a write.
 #![cfg(shuttle)]
 
 use std::cell::{Cell, RefCell};
@@ -31,11 +31,11 @@ struct Loaders {
     started: AtomicU64,
 }
 
-/// One that runs.
+/// A loader that runs.
 struct Loader<'a>(&'a Loaders);
 
 impl Loaders {
-    /// The next one's number; there is no other until it is dropped.
+    /// Starts the next loader; returns it and its number. There must be no other until it is dropped.
     fn start(&self) -> (Loader<'_>, u64) {
         assert_eq!(self.running.fetch_add(1, Ordering::SeqCst), 0, "two load at once");
         (Loader(self), self.started.fetch_add(1, Ordering::SeqCst))
@@ -69,7 +69,7 @@ fn of_all_who_miss_a_key_one_loads_it() {
     });
 }
 
-/// Loaders that fail in this way: by an error, by a panic.
+/// Loaders that fail by a panic, or by an error.
 fn who_waits_for_one_that_fails_loads(panics: bool) {
     const FAIL: u64 = 2;
     explore(500, move || {
@@ -121,7 +121,7 @@ fn who_waits_for_one_that_panics_loads_itself() {
     who_waits_for_one_that_fails_loads(true);
 }
 
-/// What a caller gets of a load that was over when he came is its value, if at all.
+/// From a load that was over when it came, a caller gets at most the value.
 #[test]
 fn an_error_is_shared_with_who_waits_and_not_remembered() {
     const FAIL: u64 = 2;
@@ -169,7 +169,7 @@ fn who_waits_for_one_that_is_dropped_loads_itself() {
     explore(700, || {
         let (cache, loaders) = (cache(), Loaders::default());
         let give_up = || {
-            // It counts as one that loads until its task is about to be dropped: the next may lead before it is dropped.
+            // It counts as loading until its task is about to be dropped: the next may lead before it is dropped.
             let loading = RefCell::new(None);
             let never = async {
                 loading.replace(Some(loaders.start()));
@@ -212,7 +212,7 @@ fn nobody_gets_what_is_older_than_a_write_that_was_over() {
             pause();
             now
         };
-        // Written to the cache so far.
+        // What has been written to the cache so far.
         let written = AtomicU64::new(0);
         thread::scope(|scope| {
             for _ in 0..3 {
@@ -240,7 +240,7 @@ fn nobody_gets_what_is_older_than_a_write_that_was_over() {
     });
 }
 
-/// Callers of the same keys in three orders, a thread and two tasks; the first load of one key fails, or none does.
+/// Callers ask for the same keys in three orders, a thread and two tasks; the first load of one key fails, or none does.
 fn of_many_keys_each_is_loaded_once(fails: bool) {
     const KEYS: u64 = 3;
     explore(400, move || {
@@ -293,7 +293,7 @@ fn of_many_keys_those_that_could_not_be_loaded_are_loaded_again() {
     of_many_keys_each_is_loaded_once(true);
 }
 
-/// Each key's loader asks for the next key: somebody is told, and all end.
+/// Each key's loader asks for the next key: one of them gets an error, and all end.
 #[test]
 fn loaders_that_would_wait_for_each_other_are_told() {
     const KEYS: u64 = 3;

@@ -1,5 +1,6 @@
 //! Look-ups, removals and iteration while a map grows and shrinks [R1], [I8]: segments double, split, are put away and used
-//! again, the directory doubles. What was put is there until it is taken, whoever looks, and is given by an iterator once.
+//! again, the directory doubles. A key that was put is there until it is taken, for every reader, and an iterator returns it
+//! once.
 #![cfg(shuttle)]
 
 use std::collections::BTreeMap;
@@ -10,18 +11,18 @@ use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
 use shuttle_tests::{Inline, Map, Owned, Plain, Shape, explore};
 
-/// Present throughout.
+/// The number of keys that are present throughout.
 const HELD: u64 = 3;
-/// Keys of a writer.
+/// The number of a writer's keys.
 const MINE: u64 = 7;
-/// Hashes to themselves: spread over all segments.
+/// Keys are their own hashes: this spreads them over all segments.
 const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 
 fn key(i: u64) -> u64 {
     i.wrapping_mul(SPREAD)
 }
 
-/// A writer, and how many of its keys it has put.
+/// A writer, with how many of its keys it has put.
 struct Writer {
     first: u64,
     put: AtomicU64,
@@ -32,7 +33,7 @@ impl Writer {
         Writer { first, put: AtomicU64::new(0) }
     }
 
-    /// Puts all its keys, and one more that it takes again each time.
+    /// Puts all its keys, and each time one more that it takes out again.
     fn write(&self, map: &impl Map) {
         let guest = key(self.first + MINE);
         for i in 0..MINE {
@@ -44,7 +45,7 @@ impl Writer {
         }
     }
 
-    /// The last key it has put is there.
+    /// Checks that the last key it has put is there.
     fn check(&self, map: &impl Map) {
         if let Some(last) = self.put.load(Ordering::SeqCst).checked_sub(1) {
             assert_eq!(map.look(key(self.first + last)), Some(last), "missed the last of {}", last + 1);
@@ -75,7 +76,7 @@ fn iterate(map: &impl Map) {
     }
 }
 
-/// Whether a map of this shape has done what it is there for.
+/// Runs the test on a map of this shape; some schedule must show that it has grown.
 fn grows<M: Map>(shape: Shape, shrinks: bool, has_grown: fn(&koel::Stats) -> bool) {
     let grown = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&grown);

@@ -1,5 +1,5 @@
-//! The guard over a store in memory [D1]..[D6]: a key that the store holds is never reported absent, a value is never
-//! older than the last write that was over, whatever puts, deletes, look-ups and scans for new filters meet.
+//! The guard over a store in memory [D1]..[D6]: a key that the store holds is never reported absent, a value is never older
+//! than the last write that was over, however puts, deletes, look-ups and scans for new filters interleave.
 #![cfg(shuttle)]
 
 use koel::Operation;
@@ -10,9 +10,9 @@ use shuttle_tests::{explore, pause};
 
 type Guard = Guarded<HashMapStore>;
 
-/// Present throughout.
+/// The number of keys that are present throughout.
 const HELD: u64 = 3;
-/// Keys of a writer.
+/// The number of a writer's keys.
 const MINE: u64 = 4;
 
 fn key(i: u64) -> [u8; 8] {
@@ -23,7 +23,7 @@ fn number(value: &[u8]) -> u64 {
     u64::from_le_bytes(value.try_into().expect("eight bytes"))
 }
 
-/// What the guard says of a key.
+/// The guard's answer for a key.
 fn get(guard: &Guard, i: u64) -> Option<u64> {
     guard.get(&key(i)).expect("a store that cannot fail").map(|value| number(&value))
 }
@@ -89,7 +89,7 @@ fn read(guard: &Guard, replacer: &Replacer) {
             *last = seen;
             assert!((least..=most).contains(&seen), "{seen} while {least} was over and {most} had begun");
         }
-        // What the store holds from now on, the guard does not deny, though its put may not be over.
+        // From now on the guard must not deny what the store holds, even if its put is not over.
         for i in (100..100 + MINE).chain(200..200 + MINE) {
             if guard.store().get(&key(i)).expect("a store that cannot fail").is_some() {
                 assert!(get(guard, i).is_some(), "the store holds {i}, the guard says absent");
@@ -104,7 +104,7 @@ fn read(guard: &Guard, replacer: &Replacer) {
 struct Options {
     filter: Filter,
     cache_bytes: u64,
-    /// The filter is taken to be built anew so often.
+    /// How often the filter is taken away to be built anew.
     rebuilds: usize,
 }
 
@@ -118,7 +118,7 @@ fn never_denies_what_the_store_holds(options: Options) {
         if options.rebuilds == 0 {
             guard.wait_until_ready().expect("a store that cannot fail");
         }
-        // Or the first scan is beside all of this.
+        // Otherwise the first scan runs alongside all of this.
         (0..HELD).for_each(|i| assert!(!put(&guard, i, 0)));
         let replacer = Replacer::new();
         thread::scope(|scope| {
@@ -177,7 +177,7 @@ fn guard_with_a_bloom_filter_never_denies_what_the_store_holds() {
     never_denies_what_the_store_holds(Options { filter: Filter::Bloom, rebuilds: 2, ..PLAIN });
 }
 
-/// Some add to values, others look, while the filter is built anew: what was added is not lost [D9].
+/// Some threads add to values, others look, while the filter is built anew: what was added is not lost [D9].
 #[test]
 fn guard_counts_all_that_is_added_to_a_value() {
     const ADDERS: u64 = 3;
@@ -207,7 +207,8 @@ fn guard_counts_all_that_is_added_to_a_value() {
     });
 }
 
-/// Somebody writes around the guard while it scans, and says so: it ends with a filter, of a scan that has seen the write.
+/// A thread writes around the guard while it scans, and reports that: the guard ends up with a filter from a scan that has seen
+/// the write.
 #[test]
 fn guard_that_is_told_of_a_write_around_it_while_it_scans_scans_again() {
     explore(300, || {
@@ -238,7 +239,8 @@ fn guard_that_is_told_of_a_write_around_it_while_it_scans_scans_again() {
     });
 }
 
-/// Somebody writes around the guard and asks for a scan, while others write and ask for one: from then on it finds the key.
+/// A thread writes around the guard and asks for a scan, while others write and ask for one: from then on the guard finds the
+/// key.
 #[test]
 fn guard_that_is_asked_for_a_scan_denies_nothing_that_was_there_before() {
     explore(300, || {
@@ -266,7 +268,7 @@ fn guard_that_is_asked_for_a_scan_denies_nothing_that_was_there_before() {
     });
 }
 
-/// Somebody replaces values around the guard, and asks for a scan: from its end on nobody gets what was cached before.
+/// A thread replaces values around the guard, and asks for a scan: from the scan's end on nobody gets what was cached before.
 #[test]
 fn guard_that_is_asked_for_a_scan_forgets_what_it_has_cached() {
     explore(1500, || {
@@ -295,8 +297,8 @@ fn guard_that_is_asked_for_a_scan_forgets_what_it_has_cached() {
     });
 }
 
-/// Two write the same keys at once, each in its own order, and put one of their own in and out: none waits for another one for
-/// ever, what the store holds is not denied, and each time all keys have one writer's value.
+/// Two threads write the same keys at once, each in its own order, and put in and take out one key of their own: neither waits
+/// for the other for ever, what the store holds is not denied, and each time all keys have one writer's value.
 fn lets_one_of_two_go_first(scans: bool) {
     explore(300, move || {
         let guard =

@@ -12,20 +12,20 @@ use shuttle::thread;
 use shuttle_tests::{Failed, explore, pause};
 
 const WRITERS: usize = 2;
-/// Two of each writer.
+/// Two keys for each writer.
 const KEYS: usize = 2 * WRITERS;
 
-/// What a key's writes have done, which are numbered from 1 on.
+/// The effects of a key's writes, which are numbered from 1 on.
 #[derive(Default)]
 struct History {
     begun: AtomicU64,
     over: AtomicU64,
-    /// A bit for each, which are fewer than there are bits: it was a put, of its number.
+    /// A bit for each write, of which there are fewer than bits: whether it was a put, which put its number.
     puts: AtomicU64,
 }
 
 impl History {
-    /// What the key's value was when so many writes were over.
+    /// The key's value when so many writes were over.
     fn value(&self, writes: u64) -> Option<u64> {
         (self.puts.load(Ordering::SeqCst) >> writes & 1 == 1).then_some(writes)
     }
@@ -40,7 +40,7 @@ impl History {
     }
 }
 
-/// A store of which each call may fail or panic.
+/// A store each of whose calls may fail or panic.
 struct Faulty {
     inner: HashMapStore,
     histories: [History; KEYS],
@@ -58,7 +58,7 @@ impl Faulty {
         let done = (act > 1).then(action);
         match act {
             0 | 2 => Err(Failed),
-            // Without a message: there are thousands of them.
+            // Without a message: there are thousands of such panics.
             1 | 3 => resume_unwind(Box::new(())),
             _ => done.ok_or(Failed),
         }
@@ -76,7 +76,7 @@ impl Store for Faulty {
         self.run(|| sure(self.inner.get(key)))
     }
 
-    /// Of the number of the write.
+    /// Puts the number of the write.
     fn put(&self, key: &[u8], _: &[u8]) -> Result<bool, Failed> {
         let put = |number: u64| sure(self.inner.put(key, &number.to_le_bytes()));
         self.run(|| self.history(key).write(true, put))
@@ -98,7 +98,7 @@ impl Store for Faulty {
 
 type Guard = Guarded<Arc<Faulty>>;
 
-/// What was answered; nothing, if the store has failed or panicked.
+/// The answer; `None` if the store has failed or panicked.
 fn answer<T>(f: impl FnOnce() -> Result<T, Error<Failed>>) -> Option<T> {
     catch_unwind(AssertUnwindSafe(f)).ok().and_then(Result::ok)
 }
@@ -143,7 +143,7 @@ fn is_right_whatever_its_store_does(cache_bytes: u64, rebuilds: usize) {
                 scope.spawn(|| {
                     for _ in 0..rebuilds {
                         guard.rebuild().expect("threads");
-                        // Or the scan has failed.
+                        // Unless the scan has failed.
                         let _ = guard.wait_until_ready();
                         pause();
                     }

@@ -9,9 +9,9 @@ use shuttle_tests::{Identity, explore};
 type Value = [u64; 2];
 type Cache = InlineCache<u64, Value, Identity>;
 
-/// How many entries it may hold: in one segment, and fewer than the writers have keys.
+/// How many entries the cache may hold, in one segment: fewer than the writers have keys.
 const CAPACITY: usize = 6;
-/// Keys of a writer.
+/// The number of a writer's keys.
 const MINE: u64 = 5;
 
 fn cache(policy: Policy) -> Cache {
@@ -27,7 +27,7 @@ fn check(key: u64, seen: Value) {
     assert!(seen[0] >> 32 == key && seen[1] == !seen[0], "{key}: {seen:x?}");
 }
 
-/// Of a writer's own keys it knows what they may be: what it wrote last, or nothing.
+/// A writer knows which values its own keys may have: what it wrote last, or none.
 fn write(cache: &Cache, first: u64) {
     for i in 0..2 * MINE {
         let key = first + i % MINE;
@@ -79,7 +79,7 @@ fn values_are_whole_and_the_bound_holds(policy: Policy) {
             scope.spawn(|| read(cache));
             scope.spawn(|| watch(cache));
         });
-        // Nothing leaves but one in the way before there are as many as may be.
+        // Before there are as many entries as allowed, only one that is in the way leaves.
         assert!((2..=CAPACITY).contains(&cache.len()), "{}", cache.len());
         assert_eq!(cache.iter().count(), cache.len());
     });

@@ -1,4 +1,4 @@
-//! Memory for entries while it is given back [M4]: a piece is one entry's at a time, and what nobody uses goes.
+//! Memory for entries while it is given back [M4]: a piece is one entry's at a time, and unused memory is freed.
 #![cfg(shuttle)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -7,7 +7,7 @@ use koel::HashMap;
 use shuttle::thread;
 use shuttle_tests::{Identity, explore};
 
-/// Of what is freed nothing is left: whoever uses it still finds out.
+/// Overwrites freed memory, so that any further use of it is noticed.
 struct Spoiling;
 
 // SAFETY: the system's allocator does the work.
@@ -18,7 +18,7 @@ unsafe impl GlobalAlloc for Spoiling {
     }
 
     unsafe fn dealloc(&self, base: *mut u8, layout: Layout) {
-        // SAFETY: the caller's: so many bytes, which nobody uses any more.
+        // SAFETY: the caller's: that many bytes, which nobody uses any more.
         unsafe {
             // Stacks of threads are large, and nobody looks there.
             if layout.size() <= 1 << 15 {
@@ -46,7 +46,7 @@ fn check(map: &Map, key: u64) {
     assert!(value.iter().all(|word| *word == !key), "another's, or freed");
 }
 
-/// Puts some keys, looks at them while others come, and takes every other one.
+/// Puts some keys, looks at them while others are put, and takes out every other one.
 fn come_and_go(map: &Map, first: u64) {
     for key in first..first + KEYS {
         put(map, key);
@@ -56,11 +56,11 @@ fn come_and_go(map: &Map, first: u64) {
     (first..first + KEYS).step_by(2).for_each(|key| assert!(map.pin().remove(&key).is_some()));
 }
 
-/// Of each writer.
+/// The number of each writer's keys.
 const KEYS: u64 = 24;
-/// That were there before: the first page of entries, and two chunks of four.
+/// The number of keys that were there before: the first page of entries, and two chunks of four.
 const BEFORE: u64 = 72;
-/// Those of them that stay: one of the first page, and one of the last chunk.
+/// The keys among them that stay: one of the first page, and one of the last chunk.
 const STAY: [u64; 2] = [3, 50];
 
 /// A map of which few entries are left, and what it takes when it is empty.

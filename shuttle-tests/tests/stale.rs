@@ -1,5 +1,6 @@
 //! Loads of a key against writes to it [F5], in both caches: nobody gets what is older than a write that was over, however the
-//! key was written to, and whether or not what was written has stayed; and against entries of a dump, which are older [L6].
+//! key was written to, and whether or not what was written has stayed; and loads against entries of a dump, which are older
+//! [L6].
 #![cfg(shuttle)]
 
 use std::sync::Arc;
@@ -19,22 +20,22 @@ const KEY: u64 = 1;
 #[derive(Clone, Copy, Debug)]
 enum Write {
     Insert,
-    /// Only where the key is not there; what is there, and is older, goes.
+    /// Only if the key is absent; an older value that is there is removed.
     TryInsert,
     Remove,
-    /// Only where the key is there.
+    /// Only if the key is there.
     Update,
     Compute,
     /// As `Compute`; the source changes in the closure.
     Decide,
-    /// As `Remove`; the source changes in the condition, if that is asked.
+    /// As `Remove`; the source changes in the condition, if that is called.
     Condition,
     Clear,
 }
 
 /// What the tests need of each cache.
 trait Loads: Send + Sync + 'static {
-    /// One for one entry.
+    /// A cache for one entry.
     fn new() -> Self;
     fn get(&self) -> Option<u64>;
     fn get_or_insert_with(&self, load: impl FnOnce() -> u64) -> u64;
@@ -77,7 +78,7 @@ macro_rules! loads {
                     }
                     Write::Remove => drop(self.remove(&KEY)),
                     Write::Update => $update(self, KEY, value),
-                    // What is there is older.
+                    // The value that is there is older.
                     Write::Compute => drop(self.compute(KEY, |there| match there {
                         Some(_) => Operation::Remove,
                         None => Operation::Abort(()),
@@ -141,10 +142,10 @@ fn entries() -> CacheBuilder<u64, u64, RandomState> {
     Cache::builder().max_weight(1).estimated_entries(1)
 }
 
-/// One whose values are due as soon as they are there [F8].
+/// A cache whose values are due as soon as they are there [F8].
 fn refreshing() -> Entries {
     const AHEAD: Duration = Duration::from_secs(1);
-    // Longer, or it would never be refreshed, but no more than a deadline is exact.
+    // Longer, or the value would never be refreshed, but by no more than the precision of a deadline.
     const LIFE: Duration = AHEAD.saturating_add(Duration::from_nanos(1));
     let builder = entries().expiry(|_, _| Some(LIFE)).refresh_ahead(AHEAD);
     let cache = builder.clock(ManualClock::new()).hasher(Identity::default()).build();
@@ -170,7 +171,7 @@ fn nobody_gets_what_is_older<C: Loads>(how: Write) {
     nobody_gets_what_is_older_from(C::new, how);
 }
 
-/// The same, of a cache that is made so.
+/// The same, for a cache that `new` makes.
 fn nobody_gets_what_is_older_from<C: Loads>(new: fn() -> C, how: Write) {
     const LAST: u64 = 3;
     explore(1000, move || {
@@ -180,7 +181,7 @@ fn nobody_gets_what_is_older_from<C: Loads>(new: fn() -> C, how: Write) {
             pause();
             now
         };
-        // Written to the cache so far.
+        // What has been written to the cache so far.
         let written = AtomicU64::new(0);
         let look = || {
             let least = written.load(Ordering::SeqCst);
@@ -203,7 +204,7 @@ fn nobody_gets_what_is_older_from<C: Loads>(new: fn() -> C, how: Write) {
     });
 }
 
-/// The key is loaded, cleared, as a listener is told, and asked for again. (An inline cache has no listener.)
+/// The key is loaded, then cleared, as a listener is told, and asked for again. (An inline cache has no listener.)
 #[test]
 fn nobody_gets_what_he_has_cleared() {
     explore(1000, || {
@@ -223,7 +224,7 @@ fn nobody_gets_what_he_has_cleared() {
     });
 }
 
-/// What a dump has is older than what is loaded meanwhile [L6].
+/// The entries of a dump are older than what is loaded meanwhile [L6].
 #[test]
 fn nobody_finds_what_was_dumped_once_he_has_loaded_the_key() {
     explore(1000, || {

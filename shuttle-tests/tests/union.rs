@@ -12,7 +12,7 @@ fn filter() -> CuckooFilter {
     CuckooFilter::builder().capacity(9).fingerprint_bits(16).bucket_slots(4).seed(1).build().unwrap()
 }
 
-/// A filter of a key that is put first, and of one whose copies another filter has as many of as fit.
+/// A filter for a key that is put first, and for one of which another filter has as many copies as fit.
 struct Scene {
     filter: CuckooFilter,
     other: CuckooFilter,
@@ -39,7 +39,7 @@ impl Scene {
     }
 }
 
-/// Whoever is told that a key is there, and so does not insert it, finds it in the end.
+/// A thread that is told that a key is there, and so does not insert it, finds it in the end.
 #[test]
 fn a_key_that_is_said_to_be_there_is_there_when_a_union_has_failed() {
     explore(300, || {
@@ -55,7 +55,7 @@ fn a_key_that_is_said_to_be_there_is_there_when_a_union_has_failed() {
     });
 }
 
-/// Whoever clears a filter and fills it anew loses nothing of that.
+/// A thread that clears a filter and fills it anew loses nothing of that.
 #[test]
 fn what_was_put_after_all_was_removed_is_there_when_a_union_has_failed() {
     explore(300, || {
@@ -73,7 +73,7 @@ fn what_was_put_after_all_was_removed_is_there_when_a_union_has_failed() {
     });
 }
 
-/// Nobody waits for the other's end with a lock that this one waits for.
+/// Neither waits for the other's end while holding a lock that the other waits for.
 #[test]
 fn filters_that_are_united_with_each_other_or_with_themselves_have_the_keys_of_both() {
     explore(300, || {
