@@ -69,7 +69,8 @@ impl Digest {
     /// The 1-byte tag, 1..=255: 0 marks an empty slot [I7].
     #[inline]
     pub(crate) fn tag(self) -> u8 {
-        // Few segments are so large that these bits select buckets as well: 2^24 buckets. In 32 bits: one instruction less.
+        // Few segments are so large that these bits select buckets as well: 2^24 buckets.
+        // In 32 bits: one instruction less.
         u32::from(self.0 as u8).max(1) as u8
     }
 

@@ -217,8 +217,8 @@ impl Block {
     pub(super) fn is_one_of(&self, blocks: usize) -> bool {
         match self.origin {
             Origin::Own(_) => true,
-            // Relaxed: a count. It may include blocks that are freed meanwhile. SAFETY: the allocation lives until its last
-            // block is freed, and this one is not.
+            // Relaxed: a count. It may include blocks that are freed meanwhile.
+            // SAFETY: the allocation lives until its last block is freed, and this one is not.
             Origin::Shared(shared) => unsafe { shared.as_ref() }.blocks.load(Ordering::Relaxed) <= blocks,
         }
     }
@@ -232,8 +232,8 @@ impl Block {
         let Allocation { base, layout } = match self.origin {
             Origin::Own(allocation) => allocation,
             Origin::Shared(shared) => {
-                // AcqRel: the last sharer to let go sees that all the others are done with their pieces. SAFETY: the allocation
-                // lives until its last block is freed.
+                // AcqRel: the last sharer to let go sees that all the others are done with their pieces.
+                // SAFETY: the allocation lives until its last block is freed.
                 if unsafe { shared.as_ref() }.blocks.fetch_sub(1, Ordering::AcqRel) > 1 {
                     return;
                 }

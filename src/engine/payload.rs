@@ -146,7 +146,8 @@ unsafe impl<E, R: Keep> Payload for Pointer<E, R> {
     unsafe fn load(slot: *const AtomicPtr<E>) -> Option<NonNull<E>> {
         // Acquire: pairs with the Release in `store`, so that the entry is seen whole; with the one in `clear`, so that a
         // reader that sees a displaced item's source empty sees its target filled [I3]. As strong as the reclaimer requires of
-        // a protected load. SAFETY: the caller's.
+        // a protected load.
+        // SAFETY: the caller's.
         let pointer = unsafe { (*slot).load(crate::reclaim::PROTECTED) };
         NonNull::new(with_split_bits(pointer, Self::SPLIT_MASK, 0))
     }
@@ -188,7 +189,8 @@ unsafe impl<E, R: Keep> Payload for Pointer<E, R> {
 
     #[inline(always)]
     unsafe fn clear_if(condition: bool, slot: *const AtomicPtr<E>) {
-        // A pointer that stays is stored once more. SAFETY: the caller's.
+        // A pointer that stays is stored once more.
+        // SAFETY: the caller's.
         unsafe { Self::copy_if(!condition, slot, slot) };
     }
 

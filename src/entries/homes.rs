@@ -257,8 +257,8 @@ impl Homes {
             let begin = unsafe { self.base.add(page as usize * PAGE) };
             if taken & BEGUN == 0 {
                 // Relaxed: whoever looks for the slab has an entry of this page, and whoever took its cell has stored this, or
-                // has learned below that it was stored. SAFETY: the page's first cell, aligned for a pointer, was zeroed, and
-                // is not given to anybody.
+                // has learned below that it was stored.
+                // SAFETY: the page's first cell, aligned for a pointer, was zeroed, and is not given to anybody.
                 unsafe { begin_of(begin) }.store(slab.as_ptr(), Ordering::Relaxed);
             }
             if alone {

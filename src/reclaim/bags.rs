@@ -237,8 +237,8 @@ pub(super) fn free_all(old: impl IntoIterator<Item = Retired>) {
     let _freed = Freed;
     for Retired { this, free } in old {
         // A panic in a user's `Drop` ends here: it would otherwise surface in an arbitrary operation of the thread that happens
-        // to collect, and the rest of the bag would be lost [C3]. SAFETY: `retire`'s contract: no guard is left that could lead
-        // to it.
+        // to collect, and the rest of the bag would be lost [C3].
+        // SAFETY: `retire`'s contract: no guard is left that could lead to it.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| unsafe { free(this) })) {
             // A failure that a model finds must not end here.
             if cfg!(loom) {
