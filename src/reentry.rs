@@ -1,10 +1,10 @@
-//! Notices a writer that runs under its own lock.
+//! Detects a writer that runs under its own lock.
 //!
-//! `compute` and its kin call the user's closure with a segment locked; so are `Eq` and `Hash` called. If that code
-//! writes to the same map, it would wait for itself, or two threads for each other. Each thread keeps a short list
-//! of the maps it is writing to; entering one twice panics, before anything is locked [E1]. The user's code under a
-//! map's lock, and where keys of a cache's flights are compared, must not come upon others' code, such as destructors and
-//! listeners: who would run that asks [`holds_a_lock`].
+//! `compute` and related methods call the user's closure with a segment locked, and `Eq` and `Hash` are called so as well. If
+//! that code wrote to the same map, the thread would wait for itself, or two threads for each other. Each thread keeps a short
+//! list of the maps it is writing to; entering one twice panics, before anything is locked [E1]. While the user's code runs
+//! under a map's lock, or compares keys of a cache's flights, others' code, such as destructors and listeners, must not run: a
+//! function that would run it asks [`holds_a_lock`].
 
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -18,7 +18,7 @@ const MAX_DEPTH: usize = 16;
 #[cfg_attr(loom, allow(dead_code, reason = "see `Entered::new`"))]
 struct Held {
     depth: Cell<usize>,
-    /// How many comparisons of keys run under another lock than a map's.
+    /// How many comparisons of keys run under a lock other than a map's.
     comparing: Cell<usize>,
     maps: [Cell<usize>; MAX_DEPTH],
 }
@@ -38,7 +38,7 @@ impl Entered {
     ///
     /// # Panics
     ///
-    /// If it already does.
+    /// If the thread already does.
     #[inline]
     pub(crate) fn new<T>(map: *const T) -> Self {
         // loom runs its threads on one thread of the system.
@@ -50,7 +50,7 @@ impl Entered {
     }
 }
 
-/// Whether this thread is writing to the map at `map`, in a frame below. Models do not ask.
+/// Whether this thread is writing to the map at `map`, in an outer frame. Models do not ask.
 pub(crate) fn is_writing<T>(map: *const T) -> bool {
     #[cfg(not(loom))]
     return with_mine(&HELD, |held| {
@@ -74,7 +74,7 @@ pub(crate) fn may_not_write<T>(map: *const T) -> bool {
     }
 }
 
-/// Whether this thread is writing to any map, in a frame below, or [compares keys](Comparing).
+/// Whether this thread is writing to any map, in an outer frame, or [compares keys](Comparing).
 pub(crate) fn holds_a_lock() -> bool {
     #[cfg(not(loom))]
     return with_mine(&HELD, |held| held.depth.get() > 0 || held.comparing.get() > 0);
@@ -82,12 +82,11 @@ pub(crate) fn holds_a_lock() -> bool {
     false
 }
 
-/// While this lives, the thread compares keys, by the user's `Eq`, under a lock that is no map's [E3]. Not `Send`, as
-/// above.
+/// While this lives, the thread compares keys, by the user's `Eq`, under a lock that is not a map's [E3]. Not `Send`, as above.
 pub(crate) struct Comparing(PhantomData<*mut ()>);
 
 impl Comparing {
-    /// From now on.
+    /// Notes that the thread compares keys from now on.
     pub(crate) fn new() -> Self {
         #[cfg(not(loom))]
         with_mine(&HELD, |held| held.comparing.set(held.comparing.get() + 1));

@@ -1,16 +1,16 @@
-//! *Seats*: a number for each thread, which no other living thread has, a place for its values in [`PerThread`], and its
-//! [`Records`], in which the reclaimer sees it.
+//! *Seats*: a seat gives each thread a number that no other living thread has, a place for its values in [`PerThread`], and its
+//! [`Records`], in which the reclaimer sees its guards.
 //!
-//! Seats are few and their numbers small, as they are given back when a thread ends. The values of one container lie in blocks
-//! of 1, 2, 4, ... of them, so that a seat's value never moves. Seats themselves lie in rows. A word of each says which of them
-//! are taken, so that whoever looks at all guards passes by the others.
+//! Seats are few and their numbers small, because they are given back when a thread ends. The values of one container lie in
+//! blocks of 1, 2, 4, ... values, so that a seat's value never moves. Seats themselves lie in rows. A word of each row says
+//! which of its seats are taken, so that a thread that looks at all guards skips the others.
 //!
 //! [`PerThread`]: crate::per_thread::PerThread
 //!
-//! A seat is not given back while a guard lives that has one of its records; a guard that its collector has lent one needs no
-//! seat. A guard may be dropped by a destructor of another thread-local variable, after this one's. Whoever comes last gives
-//! the seat back. Seats themselves say whether their threads have ended, as on some systems a thread that is ending loses its
-//! variables one after the other, and gets new ones if it asks again.
+//! A seat is not given back while a guard lives that has one of its records; a guard to which its collector has lent a record
+//! needs no seat. A guard may be dropped by a destructor of another thread-local variable, after this one's. The last of them
+//! gives the seat back. Seats themselves record whether their threads have ended, because on some systems a thread that is
+//! ending loses its variables one after the other, and gets new ones if it asks again.
 
 use core::cell::Cell;
 use std::cmp::Reverse;
@@ -21,7 +21,7 @@ use crossbeam_utils::CachePadded;
 use crate::record::{ENDED, Record, Records, SharedRecord};
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Mutex, Ordering, global, per_thread, with_mine};
 
-/// Blocks of values: of 2^32 threads, or the few of a test under loom or shuttle, and one that is never there, for
+/// Blocks of values: enough for 2^32 threads, or for the few of a test under loom or shuttle, and one that never exists, for
 /// threads without a seat.
 pub(crate) const BLOCKS: usize = match (cfg!(loom), cfg!(shuttle)) {
     (true, _) => 4,
@@ -30,31 +30,32 @@ pub(crate) const BLOCKS: usize = match (cfg!(loom), cfg!(shuttle)) {
 };
 const NO_BLOCK: usize = BLOCKS - 1;
 
-/// Seats of a row: one for each bit of a word, or so few that two threads have two rows, and four schedules' threads.
+/// Seats per row: one for each bit of a word; or, in tests, so few that two threads of a model, or four of a schedule, need two
+/// rows.
 const ROW: usize = match (cfg!(loom), cfg!(shuttle)) {
     (true, _) => 1,
     (_, true) => 2,
     _ => 64,
 };
 
-/// The place in its row of the seat of this number.
+/// The place of the seat with this number in its row.
 #[cfg_attr(loom, expect(clippy::modulo_one, reason = "loom's rows have one seat"))]
 const fn lane(number: usize) -> usize {
     number % ROW
 }
 
-/// A place for a thread: made once, and given from one to the next.
+/// A place for a thread: made once, and passed from one thread to the next.
 #[derive(Debug)]
 #[repr(C)]
 struct Seat {
     records: Records,
     number: usize,
-    /// Its thread has come to its end, but has guards still. Relaxed: the thread's own, or under the lock of `SEATS`.
+    /// Whether its thread has ended, but still has guards. Relaxed: the thread's own, or under the lock of `SEATS`.
     ended: AtomicBool,
     row: &'static Row,
 }
 
-/// Seats that were made one after the other, and which of them are taken: whoever looks at all guards looks at no others.
+/// Seats that were made one after the other, and which of them are taken: a thread that looks at all guards looks at no others.
 #[derive(Debug)]
 struct Row {
     /// A bit for each seat that a thread has. Changed with `SEATS` locked.
@@ -70,7 +71,7 @@ struct Mine {
     block: Cell<usize>,
     index: Cell<usize>,
     seat: Cell<Option<&'static Seat>>,
-    /// The seat's first record, if guards may take it on the shortest way: see [`first_record`].
+    /// The seat's first record, if guards may take it by the fast path: see [`first_record`].
     record: Cell<Option<&'static Record>>,
 }
 
@@ -89,7 +90,7 @@ per_thread! {
 
 struct Seats {
     all: Vec<&'static Seat>,
-    /// Those that were given back.
+    /// The numbers of seats that were given back.
     returned: BinaryHeap<Reverse<usize>>,
 }
 
@@ -109,7 +110,7 @@ struct End {
 
 impl Drop for End {
     fn drop(&mut self) {
-        // loom's threads have lost their other variables by now.
+        // By now, loom's threads have lost their other variables.
         if let (Some(seat), false) = (self.seat.get(), cfg!(loom)) {
             seat.end();
             seat.give_back_if_idle();
@@ -123,13 +124,13 @@ impl Seat {
         1 << lane(self.number)
     }
 
-    /// Its thread has come to its end: guards that leave from now on see whether they are the last.
+    /// Notes that its thread has ended: guards that leave from now on check whether they are the last.
     fn end(&'static self) {
         self.ended.store(true, Ordering::Relaxed);
         self.records.iter().for_each(|record| record.call(ENDED));
     }
 
-    /// Gives it back if its thread has ended and no guard lives. By that thread.
+    /// Gives the seat back if its thread has ended and no guard lives. Called by that thread.
     fn give_back_if_idle(&'static self) {
         if !self.ended.load(Ordering::Relaxed) || !self.records.iter().all(Record::is_idle) {
             return;
@@ -138,7 +139,7 @@ impl Seat {
             record.uncall(ENDED);
         });
         self.ended.store(false, Ordering::Relaxed);
-        // This thread may have lost its variables since, and have another seat now.
+        // This thread may have lost its variables since then, and have another seat now.
         let _ = MINE.try_with(|mine| {
             if mine.seat.get().is_some_and(|seat| core::ptr::eq(seat, self)) {
                 mine.block.set(NO_BLOCK);
@@ -147,20 +148,20 @@ impl Seat {
             }
         });
         let mut seats = SEATS.lock();
-        // Release: pairs with the load in `Row::taken`: who sees that nobody has it has seen its guards leave, and what they
-        // read.
+        // Release: pairs with the load in `Row::taken`: a thread that sees that nobody has the seat has seen its guards leave,
+        // and what they read.
         self.row.taken.fetch_and(!self.bit(), Ordering::Release);
         seats.returned.push(Reverse(self.number));
     }
 }
 
-/// Whether this thread goes on, and will drop its [`End`].
+/// Whether this thread is not ending yet, and will drop its [`End`].
 fn goes_on() -> bool {
     END.try_with(|_| ()).is_ok()
 }
 
 impl Row {
-    /// An empty one, which all can find by `LAST`. With `SEATS` locked.
+    /// Makes an empty row, which all threads can find by `LAST`. With `SEATS` locked.
     fn make() -> &'static Row {
         let row: &'static Row = Box::leak(Box::new(Row {
             taken: AtomicU64::new(0),
@@ -173,7 +174,7 @@ impl Row {
         row
     }
 
-    /// Those of its seats that are taken.
+    /// The seats of the row that are taken.
     fn taken(&self) -> impl Iterator<Item = &'static Seat> {
         // Acquire: pairs with the changes in `take_seat` and `give_back_if_idle`. They are read-modify-writes: each passes on
         // what those before it have released.
@@ -188,16 +189,16 @@ impl Row {
     }
 }
 
-/// A new seat, in the row that was made last, or in a new one. With `SEATS` locked.
+/// Makes a seat, in the row that was made last, or in a new one. With `SEATS` locked.
 fn make_seat(number: usize) -> &'static Seat {
     // Relaxed: stored with `SEATS` locked, as it is now.
     let last = LAST.load(Ordering::Relaxed);
     // SAFETY: leaked in `Row::make`, as it was for the first seat of the row.
     let row = if lane(number) == 0 { Row::make() } else { unsafe { &*last } };
     let seat = Seat { records: Records::new(), number, ended: AtomicBool::new(false), row };
-    // Alone in its cache lines: each pin writes to it, and its neighbours may be other threads'.
+    // Alone in its cache lines: each pin writes to the seat, and its neighbours may be other threads'.
     let seat: &'static CachePadded<Seat> = Box::leak(Box::new(CachePadded::new(seat)));
-    // Relaxed: nobody looks for it before its bit is set.
+    // Relaxed: nobody looks for the seat before its bit is set.
     row.seats[lane(number)].store(core::ptr::from_ref(seat).cast_mut(), Ordering::Relaxed);
     seat
 }
@@ -212,14 +213,14 @@ fn take_seat(mine: &Mine) -> &'static Seat {
             None => {
                 let seat = make_seat(seats.all.len());
                 seats.all.push(seat);
-                // None of them is there: room for all, as nothing should be allocated when a thread ends.
+                // None of them is in the list: room for all, because nothing should be allocated when a thread ends.
                 let all = seats.all.len();
                 seats.returned.reserve(all);
                 seat
             }
         };
-        // Before any guard is announced, and what sees that sees this. Release: pairs with the load in `Row::taken`, for a seat
-        // that is new.
+        // This comes before any guard is announced, and a thread that sees a guard sees this. Release: pairs with the load in
+        // `Row::taken`, for a seat that is new.
         seat.row.taken.fetch_or(seat.bit(), Ordering::Release);
         seat
     };
@@ -228,7 +229,7 @@ fn take_seat(mine: &Mine) -> &'static Seat {
     mine.block.set(block);
     mine.index.set(seat.number + 1 - (1 << block));
     mine.seat.set(Some(seat));
-    // A thread that is ending gives it back with its last guard: `END` is gone, or has the seat that was lost.
+    // A thread that is ending gives the seat back with its last guard: `END` is gone, or has the seat that was lost.
     let until_the_end = END.try_with(|end| {
         let is_first = end.seat.get().is_none();
         if is_first {
@@ -242,13 +243,13 @@ fn take_seat(mine: &Mine) -> &'static Seat {
     seat
 }
 
-/// This thread's first record, if it has one that a guard may take without more ado.
+/// This thread's first record, if it has one that a guard may take at once.
 #[inline(always)]
 pub(crate) fn first_record() -> Option<&'static Record> {
     with_mine(&MINE, |mine| mine.record.get())
 }
 
-/// All of this thread's records. Whoever takes one must enter a guard: of a thread that is ending, the last guard to leave
+/// All of this thread's records. A caller that takes one must enter a guard: if the thread is ending, the last guard to leave
 /// gives the seat back.
 pub(crate) fn my_records() -> &'static Records {
     with_mine(&MINE, |mine| &mine.seat.get().unwrap_or_else(|| take_seat(mine)).records)
@@ -259,7 +260,7 @@ pub(crate) fn my_records_if_any() -> Option<&'static Records> {
     with_mine(&MINE, |mine| mine.seat.get().map(|seat| &seat.records))
 }
 
-/// From now on [`first_record`] has something to give to this thread.
+/// Makes [`first_record`] return this thread's record from now on.
 pub(crate) fn offer_first_record() {
     with_mine(&MINE, |mine| mine.record.set(mine.seat.get().map(|seat| seat.records.first())));
 }
@@ -267,20 +268,20 @@ pub(crate) fn offer_first_record() {
 /// The shared record for which this one stands.
 #[cold]
 pub(crate) fn shared_record(proxy: &Record) -> &'static SharedRecord {
-    // This thread's, mostly: of those of all threads there may be many.
+    // Mostly it is this thread's: there may be many records of all threads.
     let mine = my_records_if_any().into_iter().flat_map(Records::shared);
     let mut shared = mine.chain(seats().flat_map(|seat| seat.records.shared()));
     shared.find(|shared| shared.has_proxy(proxy)).expect("each thread's seat stays")
 }
 
-/// The records of all threads that have any.
+/// The records of all threads that have a seat.
 pub(crate) fn records() -> impl Iterator<Item = &'static Record> {
     seats().flat_map(|seat| seat.records.iter())
 }
 
-/// Those that are taken: no other has a guard.
+/// The seats that are taken: no other seat has a guard.
 fn seats() -> impl Iterator<Item = &'static Seat> {
-    // Acquire: pairs with the store in `Row::make`. What is behind it was there before.
+    // Acquire: pairs with the store in `Row::make`. The rows that it links to were there before.
     // SAFETY: null, or leaked there.
     let last = unsafe { LAST.load(Ordering::Acquire).as_ref() };
     // SAFETY: as above.
@@ -288,7 +289,7 @@ fn seats() -> impl Iterator<Item = &'static Seat> {
     core::iter::successors(last, next).flat_map(Row::taken)
 }
 
-/// A guard has left whose thread has [`ENDED`]: if it is the last, its seat is given back. By that thread.
+/// Notes that a guard has left whose thread has [`ENDED`]: if it was the last, its seat is given back. Called by that thread.
 #[cold]
 pub(crate) fn left_late(record: &Record) {
     let has_it = |seat: &&'static Seat| seat.records.iter().any(|other| core::ptr::eq(other, record));
@@ -297,7 +298,7 @@ pub(crate) fn left_late(record: &Record) {
     }
 }
 
-/// A number of this thread: small, and no other living thread's; or 0, of one that is ending and has no seat.
+/// A number of this thread: small, and no other living thread's; or 0 for a thread that is ending and has no seat.
 #[inline]
 pub(crate) fn number() -> usize {
     with_mine(&MINE, |mine| match mine.seat.get() {
@@ -307,14 +308,14 @@ pub(crate) fn number() -> usize {
     })
 }
 
-/// Where this thread's values are: in which block, at which index. In the block that is never there, if it has no seat.
+/// Where this thread's values are: in which block, at which index. If it has no seat, in the block that never exists.
 #[inline(always)]
 pub(crate) fn place() -> (usize, usize) {
     with_mine(&MINE, |mine| (mine.block.get(), mine.index.get()))
 }
 
-/// The same, of a thread that takes a seat for it; of one that is ending and has none, the first one's: it takes none that it
-/// might not give back.
+/// The same; the thread takes a seat for that if it has none. A thread that is ending and has no seat gets the place of the
+/// first seat: it takes no seat that it might not give back.
 #[cold]
 pub(crate) fn take_place() -> (usize, usize) {
     with_mine(&MINE, |mine| {
@@ -332,7 +333,7 @@ pub(crate) fn take_place() -> (usize, usize) {
 pub(crate) mod model {
     use super::{MINE, with_mine};
 
-    /// What happens when a thread comes to its end. loom's threads have lost their variables by then, and have to ask for it.
+    /// Does what happens when a thread ends. loom's threads have lost their variables by then, and have to call this.
     pub fn end_thread() {
         if let Some(seat) = with_mine(&MINE, |mine| mine.seat.get()) {
             seat.end();
@@ -353,7 +354,7 @@ mod tests {
     fn enter() -> &'static Record {
         let idle = my_records().iter().find(|record| record.is_idle());
         let record = idle.unwrap_or_else(|| &my_records().add().expect("few at a time").record);
-        // Of no collector: some that other tests have would wait for it. Release: as in `announce`.
+        // A stamp of no collector: collectors of other tests would wait for it. Release: as in `announce`.
         record.stamp.store(1, Ordering::Release);
         record
     }
@@ -376,7 +377,7 @@ mod tests {
                     assert!(my_records().iter().all(Record::is_idle));
                     let record = enter();
                     assert_eq!(records().filter(|other| core::ptr::eq(*other, record)).count(), 1);
-                    // Nobody leaves a seat to another before all have one.
+                    // No thread leaves a seat to another before all have one.
                     done.wait();
                     leave(record);
                 });
@@ -384,7 +385,7 @@ mod tests {
         });
     }
 
-    /// However many threads other tests have meanwhile: how high the numbers are is theirs to say.
+    /// However many threads other tests have meanwhile: these determine how high the numbers are.
     #[test]
     fn seats_are_used_again() {
         let taken: HashSet<_> = (0..1000).map(|_| std::thread::spawn(number).join().unwrap()).collect();
@@ -397,7 +398,7 @@ mod tests {
         for _ in 0..50 {
             assert_ne!(std::thread::spawn(number).join().unwrap(), kept);
         }
-        // Or it would be nobody's for good. The thread that had it has gone.
+        // Otherwise it would be nobody's for good. The thread that had it has ended.
         leave(record);
     }
 
@@ -442,7 +443,7 @@ mod tests {
                 number()
             });
             let seat = thread.join().unwrap();
-            // It has been given back, or is another's by now: in other tests threads end late, too.
+            // It has been given back, or is another thread's by now: in other tests threads end late as well.
             let has_ended = || SEATS.lock().all[seat].ended.load(Ordering::Relaxed);
             let given_back = (0..1000).any(|_| {
                 std::thread::sleep(Duration::from_millis(1));
@@ -452,10 +453,10 @@ mod tests {
         }
     }
 
-    /// Destructors that come after that of the seat cost none for good.
+    /// Destructors that run after that of the seat lose no seat for good.
     #[test]
     fn threads_that_end_late_lose_no_seats() {
-        /// So many guards it has, the last of which leaves last.
+        /// Has so many guards, of which the last leaves last.
         struct Late(Cell<usize>);
         impl Drop for Late {
             fn drop(&mut self) {
@@ -469,12 +470,12 @@ mod tests {
         std::thread_local!(static LATE: Late = const { Late(Cell::new(0)) });
         let ends_late = |n: usize| {
             std::thread::spawn(move || {
-                // Before the seat: dropped after it.
+                // Initialized before the seat, so dropped after it.
                 LATE.with(|late| late.0.set([0, 1, 8][n % 3]));
                 number()
             })
         };
-        // A third of them would have lost each its own.
+        // A third of the threads would each have lost its own seat.
         let taken: HashSet<_> = (0..1800).map(|n| ends_late(n).join().unwrap()).collect();
         assert!(taken.len() < 300, "{} seats for one thread after the other", taken.len());
     }

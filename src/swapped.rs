@@ -7,8 +7,8 @@ use crate::engine::try_box;
 use crate::reclaim::{Collector, Guard, LocalGuard, PROTECTED, Retire};
 use crate::sync::{AtomicPtr, Ordering, Watch};
 
-/// A value, or nothing, that anybody may replace while others read it. What it was is dropped when no reader is left who
-/// may look at it [I6]: in [`Swapped::flush`], or by the last of them.
+/// A value, or nothing, that any thread may replace while others read it. The old value is dropped when no reader is left that
+/// may look at it [I6]: in [`Swapped::flush`], or by the last of the readers.
 pub(crate) struct Swapped<T> {
     current: AtomicPtr<Held<T>>,
     collector: Collector,
@@ -26,7 +26,7 @@ impl<T> Held<T> {
     }
 }
 
-// SAFETY: values are shared and sent as a whole; whoever drops one may be any thread.
+// SAFETY: values are shared and sent as a whole; any thread may drop one.
 unsafe impl<T: Send + Sync> Send for Swapped<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for Swapped<T> {}
@@ -60,7 +60,7 @@ impl<T> Swapped<T> {
     #[inline]
     pub(crate) fn pin(&self) -> Option<Current<'_, T>> {
         let guard = self.collector.enter();
-        // Acquire, or as strong as the reclaimer asks: pairs with the exchange in `put`.
+        // Acquire, or as strong as the reclaimer requires: pairs with the exchange in `put`.
         let held = NonNull::new(self.current.load(PROTECTED))?;
         Some(Current { held, _guard: guard })
     }
@@ -68,7 +68,7 @@ impl<T> Swapped<T> {
     /// Whether there is no value.
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
-        // As in `pin`: whoever sees that a value was taken away sees what was done before.
+        // As in `pin`: a thread that sees that a value was taken away sees what was done before.
         self.current.load(PROTECTED).is_null()
     }
 
@@ -86,16 +86,17 @@ impl<T> Swapped<T> {
 
     fn put(&self, new: *mut Held<T>) {
         let guard = self.collector.enter();
-        // Release: pairs with the load in `pin`. Acquire: with another one's Release, for the old value's end.
+        // Release: pairs with the load in `pin`. Acquire: pairs with the Release of an earlier exchange, for dropping the old
+        // value.
         let old = self.current.swap(new, Ordering::AcqRel);
         if !old.is_null() {
-            // SAFETY: from `Box::into_raw`, unlinked just now, and retired once: by who had it from the exchange.
+            // SAFETY: from `Box::into_raw`, unlinked just now, and retired once: by the thread that got it from the exchange.
             unsafe { guard.retire(old) };
         }
     }
 
-    /// Drops what was replaced, as soon as nobody looks at it. To be called after each time, as values may be large; by
-    /// who holds no [`Current`]: what that may see is dropped later.
+    /// Drops replaced values as soon as nobody looks at them. To be called after each replacement, because values may be large,
+    /// by a caller that holds no [`Current`]: a value that it may see is dropped later.
     pub(crate) fn flush(&self) {
         self.collector.flush();
     }
@@ -158,7 +159,7 @@ mod tests {
         assert_eq!(Arc::strong_count(&one), 1);
     }
 
-    /// Each look is at a value that lives, and in the end each was dropped once.
+    /// Each look is at a live value, and in the end each value was dropped once.
     #[test]
     fn values_are_replaced_by_many_while_others_look() {
         struct Counted<'a>(u64, &'a AtomicU64);

@@ -1,9 +1,9 @@
-//! Atomics, fences, locks, threads and what goes with them: from the standard library, or from what runs a test's threads
-//! as it likes: loom under `cfg(loom)`, shuttle under `cfg(shuttle)`.
+//! Atomics, fences, locks, threads and related items: from the standard library, or from the tool that schedules a test's
+//! threads: loom under `cfg(loom)`, shuttle under `cfg(shuttle)`.
 //!
-//! The only file from which protocols take these, so that the models in `loom-tests` and the schedules of
-//! `shuttle-tests` run the production code. Under `cfg(koel_steps)` every protocol step may yield the processor,
-//! which makes real threads meet between any two steps; otherwise [`step`] is nothing.
+//! This is the only file from which protocols take these, so that the models in `loom-tests` and the schedules of
+//! `shuttle-tests` run the production code. Under `cfg(koel_steps)` every protocol step may yield the processor, which makes
+//! real threads meet between any two steps; otherwise [`step`] is nothing.
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use condvar::Condvar;
@@ -30,7 +30,7 @@ pub(crate) use scheduler::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
 
-/// What a mutex guards, of which nobody else has a part. Under loom and shuttle it is locked.
+/// What a mutex guards, while nobody else has access to it. Under loom and shuttle the mutex is locked.
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) type Exclusive<'a, T> = &'a mut T;
 #[cfg(any(loom, shuttle))]
@@ -40,7 +40,8 @@ pub(crate) type Exclusive<'a, T> = MutexGuard<'a, T>;
 ///
 /// # Safety
 ///
-/// As long as this lives nobody else has what the mutex guards: who locks it all the same lets go without a look.
+/// As long as this lives, nobody else accesses what the mutex guards: a thread that locks it all the same lets go without
+/// looking.
 #[inline(always)]
 pub(crate) unsafe fn exclusively<T>(mutex: &Mutex<T>) -> Exclusive<'_, T> {
     #[cfg(not(any(loom, shuttle)))]
@@ -52,16 +53,16 @@ pub(crate) unsafe fn exclusively<T>(mutex: &Mutex<T>) -> Exclusive<'_, T> {
     mutex.lock()
 }
 
-/// A pointer in memory that is laid out to the byte: shuttle's are objects.
+/// A pointer in memory that is laid out to the byte: shuttle's atomics are objects.
 #[cfg(not(loom))]
 pub(crate) type SmallAtomicPtr<T> = core::sync::atomic::AtomicPtr<T>;
 #[cfg(loom)]
 pub(crate) type SmallAtomicPtr<T> = AtomicPtr<T>;
 
-/// Whether loom or shuttle runs the threads. Tables are small then: what there is many of would be gone through in vain.
+/// Whether loom or shuttle runs the threads. Tables are small then: going through many of anything would be in vain.
 pub(crate) const SCHEDULED: bool = cfg!(any(loom, shuttle));
 
-/// A static; under loom and shuttle, one for each execution of a test.
+/// Declares a static; under loom and shuttle, one for each execution of a test.
 #[cfg(not(any(loom, shuttle)))]
 macro_rules! global {
     ($(#[$doc:meta])* static $name:ident: $of:ty = $new:expr;) => {
@@ -76,7 +77,7 @@ macro_rules! global {
 }
 pub(crate) use global;
 
-/// One for each thread.
+/// Declares a variable of which each thread has one.
 #[cfg(not(any(loom, shuttle)))]
 macro_rules! per_thread {
     (static $name:ident: $of:ty = $new:expr;) => {
@@ -96,8 +97,8 @@ use scheduler::thread::LocalKey;
 #[cfg(not(any(loom, shuttle)))]
 use std::thread::LocalKey;
 
-/// What `f` makes of this thread's [`per_thread`] variable. The standard library's `with` is not marked to be
-/// inlined, and now and then is a call through a pointer and another; `try_with` is marked.
+/// What `f` makes of this thread's [`per_thread`] variable. The standard library's `with` is not marked to be inlined, and now
+/// and then compiles to a call through a pointer and another call; `try_with` is marked.
 #[inline(always)]
 pub(crate) fn with_mine<T, R>(variable: &'static LocalKey<T>, f: impl FnOnce(&T) -> R) -> R {
     match variable.try_with(f) {
@@ -131,21 +132,23 @@ pub(crate) unsafe fn init_zeroed<W: Word>(at: *mut W, n: usize) {
     }
 }
 
-/// Half of a word: the number `index` of the halves of an array of words, of which each word's lower one comes first. Acquire.
+/// Loads half of a word: the half with number `index` of an array of words, where the lower half of each word comes first.
+/// Acquire.
 ///
 /// # Safety
 ///
-/// The array is as long as that, and lives meanwhile.
+/// The array has that many halves, and lives meanwhile.
 #[inline(always)]
 pub(crate) unsafe fn load_half(words: *const AtomicU64, index: usize) -> u64 {
-    // A load of half a word and a load of its whole may not both be atomics of Rust's. Every processor of this kind does it as
-    // if it had loaded the word, and such loads are Acquire; 8 instructions less for a pair of buckets.
+    // In Rust, a load of half a word and one of the whole word may not both be atomic operations. Every processor of this kind
+    // does the former as if it had loaded the whole word, and such loads are Acquire; this saves 8 instructions for a pair of
+    // buckets.
     #[cfg(all(target_arch = "x86_64", target_pointer_width = "64", not(any(loom, shuttle, miri))))]
     {
         // The upper half of the register is cleared.
         let half: u64;
-        // SAFETY: reads 4 bytes of a word of the array. What it gives is what a load of that word would have given, shifted. It
-        // is not said to read nothing or to be pure, so that the compiler moves no access to memory across it.
+        // SAFETY: reads 4 bytes of a word of the array. The result is what a load of that word would have returned, shifted. It
+        // is declared neither `nomem` nor `pure`, so that the compiler moves no access to memory across it.
         unsafe {
             core::arch::asm!(
                 "mov {half:e}, dword ptr [{words} + 4 * {index}]",
@@ -161,7 +164,8 @@ pub(crate) unsafe fn load_half(words: *const AtomicU64, index: usize) -> u64 {
     {
         // SAFETY: a word of the array.
         let word = unsafe { &*words.add(index / 2) };
-        // Acquire: pairs with the stores of who wrote the word; who finds something sees what was done before.
+        // Acquire: pairs with the stores of the thread that wrote the word; a reader that finds something sees what was done
+        // before.
         word.load(Ordering::Acquire) >> (32 * (index % 2)) & 0xFFFF_FFFF
     }
 }
@@ -171,7 +175,7 @@ pub(crate) unsafe fn load_half(words: *const AtomicU64, index: usize) -> u64 {
 #[inline(always)]
 pub(crate) fn step() {}
 
-/// A seam between two protocol steps: now and then hands the processor to another thread.
+/// A seam between two protocol steps: now and then yields the processor to another thread.
 #[cfg(all(koel_steps, not(loom)))]
 pub(crate) fn step() {
     std::thread_local!(static STATE: core::cell::Cell<u64> = const { core::cell::Cell::new(0) });
@@ -230,7 +234,7 @@ pub mod stall {
     }
 }
 
-/// Tells a retry loop's waiting to the processor, or to the model.
+/// Tells the processor, or the model, that a retry loop is waiting.
 #[inline]
 pub(crate) fn spin_loop() {
     #[cfg(not(any(loom, shuttle)))]
@@ -239,7 +243,7 @@ pub(crate) fn spin_loop() {
     scheduler::thread::yield_now();
 }
 
-/// Whether a thread has ended, if anybody knows: loom and shuttle do not.
+/// Whether a thread has ended, if that is known: loom and shuttle do not know.
 pub(crate) fn has_ended(thread: &thread::JoinHandle<()>) -> bool {
     #[cfg(not(any(loom, shuttle)))]
     return thread.is_finished();
@@ -255,16 +259,16 @@ pub(crate) fn has_ended(thread: &thread::JoinHandle<()>) -> bool {
 pub(crate) mod thread {
     pub(crate) use super::scheduler::thread::{Builder, JoinHandle, current};
 
-    /// There is no time: lets others go first, as theirs, if they have it, does not.
+    /// There is no time here: lets other threads go first, which the tools' own `sleep`, if they have one, does not.
     pub(crate) fn sleep(_: core::time::Duration) {
         super::scheduler::thread::yield_now();
     }
 }
 
-/// Lets loom see reads and the freeing of something that is otherwise read through plain references.
+/// Lets loom see reads and the freeing of an object that is otherwise read through plain references.
 ///
-/// Nothing in ordinary builds. Under loom, a read after the freeing, or not ordered before it, fails the model; under shuttle
-/// a read after it.
+/// Does nothing in ordinary builds. Under loom, a read after the freeing, or not ordered before it, fails the model; under
+/// shuttle, a read after it.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     #[cfg(loom)]
@@ -274,7 +278,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Someone reads the watched memory.
+    /// Notes that the watched memory is read.
     #[inline(always)]
     pub(crate) fn read(&self) {
         #[cfg(any(loom, shuttle))]
@@ -283,14 +287,14 @@ impl Watch {
         self.cell.with(|_| ());
     }
 
-    /// Whether that was so.
+    /// Whether the watched memory was freed.
     #[cfg(any(loom, shuttle))]
     pub(crate) fn is_freed(&self) -> bool {
         // SeqCst, in both: outside of what a model explores.
         self.freed.load(core::sync::atomic::Ordering::SeqCst)
     }
 
-    /// Someone frees the watched memory.
+    /// Notes that the watched memory is freed.
     #[cfg(any(loom, shuttle))]
     pub(crate) fn free(&self) {
         // SeqCst: as in `is_freed`.
@@ -300,7 +304,7 @@ impl Watch {
     }
 }
 
-/// parking_lot's condition variable with an interface that loom's and shuttle's can have, too.
+/// parking_lot's condition variable with an interface that loom's and shuttle's can have as well.
 #[cfg(not(any(loom, shuttle)))]
 mod condvar {
     use std::time::Instant;

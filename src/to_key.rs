@@ -1,4 +1,4 @@
-//! Keys that are made of a reference to them, when they turn out to be missing.
+//! Keys that are made from a reference when they turn out to be missing.
 
 use core::ffi::CStr;
 use std::borrow::Cow;
@@ -9,21 +9,22 @@ use std::sync::Arc;
 
 use equivalent::Equivalent;
 
-/// What makes a key of type `K`: `get_or_insert_with_ref`, `update_or_insert_ref`, `compute_ref` and their kin take one by
-/// reference, and make it only if it is missed.
+/// A type from which a key of type `K` can be made: `get_or_insert_with_ref`, `update_or_insert_ref`, `compute_ref` and related
+/// methods take one by reference, and make the key only if it is missing.
 ///
-/// It is there for all that is `Clone`, as a copy of itself, and for texts, slices and paths of the standard library, as what
-/// owns them: `String`, `Box<str>`, `Arc<str>`, `Rc<str>` and `Cow<str>` of `str`, and so on. Implement it for types of your
-/// own that also implement [`Equivalent`](crate::Equivalent), such as a key's parts.
+/// It is implemented for every type that is `Clone`, which makes a copy of itself, and for texts, slices and paths of the
+/// standard library, which make their owned forms: `String`, `Box<str>`, `Arc<str>`, `Rc<str>` and `Cow<str>` from `str`, and
+/// so on. Implement it for types of your own that also implement [`Equivalent`](crate::Equivalent), such as a key's parts.
 ///
-/// It is asked of what the reference leads to, and a `String` is no `str`: with keys `Arc<str>` hand over `&text[..]`, not
-/// `&text`, and with keys `Arc<[T]>` a slice, not a `&Vec<T>`.
+/// It must be implemented for the type that the reference leads to, and a `String` is not a `str`: with keys `Arc<str>` pass
+/// `&text[..]`, not `&text`, and with keys `Arc<[T]>` a slice, not a `&Vec<T>`.
 ///
-/// The key must hash as what it is made of, and be [equivalent](crate::Equivalent) to it: one that is not may never be found
-/// again. If `to_key` panics, what called it is as it was. It may run [under a map's lock](crate::HashMap#under-a-lock).
+/// The key must hash like the value it is made from, and be [equivalent](crate::Equivalent) to it: a key that is not may never
+/// be found again. If `to_key` panics, the map or cache is as it was before the call. It may run [under a map's
+/// lock](crate::HashMap#under-a-lock).
 ///
-/// What is `ToOwned`, and neither `Clone` nor the standard library's, goes by [`ByToOwned`]. Who makes a map must say what its
-/// keys are: a `&str` may become any of those.
+/// For a type that is `ToOwned`, and neither `Clone` nor from the standard library, use [`ByToOwned`]. Specify the type of a
+/// map's keys when you make the map: a `&str` may become any of the above.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -63,8 +64,8 @@ pub trait ToKey<K> {
     fn to_key(&self) -> K;
 }
 
-/// A reference to what is [`ToOwned`], as the types of other crates are that are borrowed as texts and paths are: it hashes as
-/// that, is equivalent to the same keys, and makes them by [`to_owned`](ToOwned::to_owned).
+/// A reference to a value that is [`ToOwned`], such as types of other crates that are borrowed like texts and paths: it hashes
+/// like that value, is equivalent to the same keys, and makes them by [`to_owned`](ToOwned::to_owned).
 ///
 /// ```
 /// use koel::{ByToOwned, HashMap};
@@ -105,7 +106,7 @@ pub trait ToKey<K> {
 #[derive(Debug, Hash)]
 pub struct ByToOwned<'q, Q: ?Sized>(pub &'q Q);
 
-// Not told to who has looked up what is equivalent to no key.
+// Not suggested to a user that has looked up a type which is equivalent to no key.
 #[diagnostic::do_not_recommend]
 impl<K: ?Sized, Q: ?Sized + Equivalent<K>> Equivalent<K> for ByToOwned<'_, Q> {
     #[inline]
@@ -128,7 +129,7 @@ impl<K: Clone> ToKey<K> for K {
     }
 }
 
-/// Of a borrowed type that the standard library makes owners of.
+/// Implements `ToKey` for a borrowed type of which the standard library has owned forms.
 macro_rules! owners {
     ($borrowed:ty: $($owner:ty),+) => {$(
         impl ToKey<$owner> for $borrowed {
@@ -145,7 +146,7 @@ owners!(Path: PathBuf, Box<Path>, Arc<Path>, Rc<Path>);
 owners!(OsStr: OsString, Box<OsStr>, Arc<OsStr>, Rc<OsStr>);
 owners!(CStr: CString, Box<CStr>, Arc<CStr>, Rc<CStr>);
 
-/// The same of slices.
+/// The same for slices.
 macro_rules! owners_of_slices {
     ($($owner:ty),+) => {$(
         impl<T: Clone> ToKey<$owner> for [T] {

@@ -172,7 +172,7 @@ impl<P: Payload> Buckets<P> {
         }
     }
 
-    /// Replaces the split bits of an item [G8]. The lock's holder only, who has called `publish_departures` before.
+    /// Replaces the split bits of an item [G8]. The lock's holder only, which has called `publish_departures` before.
     #[inline]
     pub(super) fn set_split_bits(&self, bucket: u32, lane: u32, split_bits: u8) {
         // SAFETY: as in `item`.
@@ -451,7 +451,7 @@ mod tests {
         });
         assert_eq!(buckets.mark(1, 0), 4, "brought back the mark of another item");
         assert_eq!([0, 1, 2, 3].map(|lane| buckets.mark(1, lane)), [4, 0, 9, 0]);
-        // Bits go as they come.
+        // Bits can be cleared as they can be set.
         buckets.change_mark(1, 2, |mark| mark ^ 0b11);
         assert_eq!([0, 1, 2, 3].map(|lane| buckets.mark(1, lane)), [4, 0, 9 ^ 0b11, 0]);
     }

@@ -92,7 +92,7 @@ impl<P: Payload> Directory<P> {
             self.rebuild(writing, Replacement { buckets, count, grows_early }, prefix, rehash)?;
         }
         let pause = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        // Relaxed: information, as all counts.
+        // Relaxed: information, like all counts.
         self.counts.longest_pause_ns.fetch_max(pause, Ordering::Relaxed);
         let count = if splits { &self.counts.splits } else { &self.counts.doublings };
         count.fetch_add(1, Ordering::Relaxed);

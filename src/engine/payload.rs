@@ -63,7 +63,7 @@ pub(crate) unsafe trait Payload: Sized {
     /// `slot` points to `WORDS` words.
     unsafe fn split_bits(slot: *const Self::Word) -> u8;
 
-    /// Replaces the split bits of a slot that is not null; readers find the same item. By the holder of the lock, who has
+    /// Replaces the split bits of a slot that is not null; readers find the same item. By the holder of the lock, which has
     /// called `publish_departures` since the item was stored.
     ///
     /// # Safety

@@ -391,7 +391,7 @@ mod tests {
         let meter = table.meter();
         drop(table);
         assert_eq!(meter.bytes(), 0);
-        // Into the pool, when the segment is replaced: by a smaller one, or by two, as it has overflow.
+        // It goes into the pool when the segment is replaced: by a smaller one, or by two, because it has overflow.
         let (table, keys) = copied_ahead();
         let ahead = |state: &State<_>| ptr::from_ref(state.ahead.as_ref().expect("begun").lock().segment());
         let copy = ahead(table.lock(0).locked.state_ref());

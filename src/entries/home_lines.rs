@@ -1,6 +1,7 @@
 //! What a look-up needs to know of home cells: which line it may start loading.
 //!
-//! A copy, which a table keeps next to what its look-ups read anyway: the cells themselves, and who has them, are in `homes`.
+//! A copy, which a table keeps next to what its look-ups read anyway: the cells themselves, and who has them, are the business
+//! of `homes`.
 
 use super::page::PAGE;
 use crate::hash::{Digest, scale};

@@ -205,7 +205,8 @@ impl Collector {
         }
     }
 
-    /// Has this thread follow a call when its next guard leaves [C5]; false, if it has no records that could tell.
+    /// Makes this thread follow a call when its next guard leaves [C5]. Returns false if the thread has no records that could
+    /// tell it.
     pub(super) fn postpone(&self, extent: Extent) -> bool {
         self.has_postponed.store(true, Relaxed);
         postponed::postpone(self.number(), extent)
