@@ -6,9 +6,9 @@ use loom::sync::atomic::Ordering;
 use loom::thread;
 use loom_tests::{Cell, scene};
 
-/// One thread unlinks, one advances, and one frees; they may also do so between another advance's barrier and its look at the
-/// guards. What the reader has read reaches the freeing thread by the record and the epoch alone. Then the reader's record has
-/// another guard, of the same collector or of another.
+/// One thread unlinks, one advances, and is also stopped between what it tells the guards and its look at them, and one frees:
+/// what the reader has read reaches the freeing thread by the record and the epoch alone. Then the reader's record has another
+/// guard, of the same collector or of another.
 fn advances_by_others(then: fn(&Cell)) {
     scene(1, move || {
         let cell = Cell::new();

@@ -51,7 +51,7 @@ fn wait(from: &Rc<Receiver<()>>) -> Action {
 /// A reader's record has a guard of the one collector, then of the other one, and then of the first again, of the same epoch:
 /// the reader has not learned of a later one. The thread that flushes the first collector, and has seen its guard, calls too
 /// late for that guard, but in time for the second guard to answer; when it looks again, it finds the third guard, and a call.
-/// That call is another thread's, which has seen the second guard; it comes when the third would have left without one.
+/// That call is another thread's, which has seen the second guard; it comes when the third guard has left without a call.
 #[test]
 fn what_was_flushed_is_freed_though_a_call_for_another_collector_stands() {
     let mut model = loom::model::Builder::new();

@@ -69,7 +69,7 @@ fn of_all_who_miss_a_key_one_loads_it() {
     });
 }
 
-/// Loaders that fail by a panic, or by an error.
+/// Loaders that fail in one of two ways: by an error, or by a panic.
 fn who_waits_for_one_that_fails_loads(panics: bool) {
     const FAIL: u64 = 2;
     explore(500, move || {

@@ -51,8 +51,7 @@ pub(crate) struct State<P: Payload> {
     pub(super) last_entries: u32,
     /// How many items were in the overflow when it was last determined whether growing parts them [G9].
     pub(super) parted_at: u32,
-    /// From so many items on the segment is filling up, and will soon grow [G7]; no number is reached if it grows only when no
-    /// path is found.
+    /// From so many items on the segment is filling up, and will soon grow [G7]; never, if it grows only when no path is found.
     pub(crate) filling_from: usize,
     /// How many items are in the overflow.
     pub(crate) overflow_len: usize,
@@ -102,7 +101,7 @@ const _: () = {
 /// The lock and what only writers touch: kept off the lines that readers need.
 #[repr(C, align(64))]
 pub(crate) struct Write<P: Payload> {
-    /// Items in the buckets and in the overflow. Stored under the lock, and next to it.
+    /// Items in the buckets and in the overflow. Stored to under the lock, and located next to it.
     pub(crate) len: AtomicUsize,
     pub(crate) state: Mutex<State<P>>,
     /// How often a reader had to read again.

@@ -1,7 +1,7 @@
 //! A split [G6]: a segment gives the items of the upper half of its prefixes to a new one, and keeps the others.
 //!
 //! Items that stay are not moved, and items that leave have the same slot in the new segment: both segments have as many
-//! buckets. An item's split bits say which half it goes to, or else its hash does, and then all items get new bits [G8].
+//! buckets. An item's split bits say which half it goes to; or else its hash does, and then all items get new bits [G8].
 //! Readers find a leaving item in the old segment until the directory leads to the new one, and there from then on; a reader
 //! that asked the directory before, and looks when the item has left, asks again [R4].
 
