@@ -1,22 +1,23 @@
-//! A small cache of keys that the filter takes for present and the store does not hold: false positives that repeat.
+//! A small cache of keys that the filter takes for present and the store does not hold: repeated false positives.
 //!
-//! A key gets in when it is a false positive for the second time, and leaves before a write of it commits [D6]. Each stripe
-//! has one of these, written under the stripe's lock. Readers compare hashes first, and lock the keys only to compare one
-//! that is very likely the one: keys are compared in full, for hashes may collide.
+//! A key is admitted when it is a false positive for the second time, and is removed before a write of it commits [D6]. Each
+//! stripe has one such cache, written under the stripe's lock. Readers compare hashes first, and lock the keys only when a hash
+//! matches. Keys are then compared in full, because hashes may collide.
 
 use crate::sync::{AtomicU64, Mutex, Ordering};
 
-/// Places of a stripe.
+/// Places in a stripe.
 const WAYS: usize = 4;
-/// Longer keys are not remembered: memory is bounded by `WAYS` times this a stripe; a megabyte in all with usual keys.
+/// Longer keys are not remembered, so that memory is bounded by `WAYS` times this per stripe; with usual keys it is a megabyte
+/// in all.
 const MAX_KEY_LEN: usize = 1024;
-/// In a tag: the key is in its place. Otherwise its hash was seen once.
+/// Set in a tag if the key itself is in its place; otherwise its hash was seen once.
 const KNOWN: u64 = 1;
 
 /// A stripe's places.
 #[derive(Debug, Default)]
 pub(super) struct Absent {
-    /// Of each key the hash but for the lowest bit; 0 if there is none.
+    /// The hash of each key, except its lowest bit; 0 if there is no key.
     tags: [AtomicU64; WAYS],
     keys: Mutex<[Box<[u8]>; WAYS]>,
 }
@@ -27,11 +28,11 @@ fn way_of(hash: u64) -> usize {
 }
 
 impl Absent {
-    /// Whether this key was not there the last times.
+    /// Whether this key is remembered as absent.
     #[inline]
     pub(super) fn contains(&self, hash: u64, key: &[u8]) -> bool {
         let way = way_of(hash);
-        // Relaxed: a hint; what counts is the second look, under the lock.
+        // Relaxed: a hint; the second look, under the lock, decides.
         let hit = || self.tags[way].load(Ordering::Relaxed) == hash | KNOWN;
         if !hit() {
             return false;
@@ -40,15 +41,15 @@ impl Absent {
         hit() && *keys[way] == *key
     }
 
-    /// The filter took an absent key for present. The caller holds the stripe, and no write of the key was over since the
-    /// store was asked. Whether the key is known now.
+    /// Notes that the filter took an absent key for present. The caller holds the stripe, and no write of the key has completed
+    /// since the store was asked. Returns whether the key is remembered now.
     pub(super) fn note(&self, hash: u64, key: &[u8]) -> bool {
         if key.len() > MAX_KEY_LEN {
             return false;
         }
         let way = way_of(hash);
         let (tag, mut keys) = (&self.tags[way], self.keys.lock());
-        // Relaxed: stored to under both locks only.
+        // Relaxed: stored to only under both locks.
         let again = tag.load(Ordering::Relaxed) & !KNOWN == hash & !KNOWN;
         if again {
             keys[way] = key.into();
@@ -65,12 +66,12 @@ impl Absent {
         self.tags.iter().for_each(|tag| tag.store(0, Ordering::Relaxed));
     }
 
-    /// The key is going to be written; the caller holds the stripe. Whether other keys are known.
+    /// Forgets a key that is about to be written; the caller holds the stripe. Returns whether other keys are remembered.
     pub(super) fn forget(&self, hash: u64) -> bool {
         let tag = &self.tags[way_of(hash)];
-        // Relaxed: stored to by holders of the stripe only.
+        // Relaxed: stored to only by holders of the stripe.
         if tag.load(Ordering::Relaxed) & !KNOWN == hash & !KNOWN {
-            // A reader that is comparing answers for the moment before.
+            // A reader that is comparing keys now answers for the moment before.
             let _keys = self.keys.lock();
             tag.store(0, Ordering::Relaxed);
         }

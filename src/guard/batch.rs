@@ -12,21 +12,22 @@ use super::store::{Store, Value, Write};
 use super::stripes::stripe_of;
 
 impl<S: Store> Guarded<S> {
-    /// Writes several keys; of each write whether its key was there just before. If a key comes more than once its last write
-    /// counts, and the store sees no other.
+    /// Writes several keys. Returns, for each write, whether its key was there just before. If a key occurs more than once, its
+    /// last write counts, and the store sees no other.
     ///
-    /// `RedbStore`, `FjallStore` and [`HashMapStore`](super::HashMapStore) do all of it in one transaction: it is kept as a
-    /// whole or not at all, and waits for the disk once. It is seen as a whole, too, but in fjall, which shows one key after
-    /// the other, and by `get_many`, which has some answers from the cache and the filter and others, later, from the store:
-    /// from `HashMapStore` one by one. Writes of other keys wait meanwhile: about one in a thousand for each key of these.
+    /// `RedbStore`, `FjallStore` and [`HashMapStore`](super::HashMapStore) do all of it in one transaction: it takes effect as
+    /// a whole or not at all, and waits for the disk once. It becomes visible as a whole, too, with two exceptions: fjall shows
+    /// one key after the other; and `get_many` has some answers from the cache and the filter, and others, later, from the
+    /// store (from `HashMapStore` one by one). Some writes of other keys wait meanwhile: about one in a thousand for each key
+    /// written here.
     ///
     /// # Errors
     ///
-    /// The store's. Whether each of them was done is then as the store leaves it; the guard is right either way.
+    /// The store's. It depends on the store which of the writes were then done; the guard is right either way.
     ///
     /// # Panics
     ///
-    /// If the store has another number of answers than there are writes.
+    /// If the store returns another number of answers than there are writes.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore, Write};
@@ -45,26 +46,27 @@ impl<S: Store> Guarded<S> {
         self.write_many_with(writes, |store, writes| store.write_many(writes))
     }
 
-    /// The same by a function of yours, which is given the store and the writes that count: for what is to be in one
-    /// transaction with other things that the program writes. `RedbStore::write_many_and` and `FjallStore::write_many_and` do
-    /// such a transaction.
+    /// Writes several keys, as [`write_many`](Self::write_many), by a function of yours, which is given the store and the
+    /// writes that count. It is for writes that belong in one transaction with other data of the program:
+    /// `RedbStore::write_many_and` and `FjallStore::write_many_and` perform such a transaction.
     ///
-    /// It is called once, and answers as [`Store::write_many`] does: of each key whether it was there before. What it says of a
-    /// key that is not so may make the guard miss that key, and others that share its fingerprint. It puts and deletes the keys
-    /// that it is given, each or none of them, and no others; the values may be others. While it runs nobody else writes these
-    /// keys through this guard, so that what it reads of them from the store stays as it is. It must not write through the
-    /// guard, ask it for a snapshot, or wait for a scan that begins meanwhile: it holds locks for which these would wait.
+    /// The function is called once, and answers as [`Store::write_many`] does: for each key, whether it was there before. A
+    /// wrong answer about a key may make the guard miss that key, and others that share its fingerprint. The function puts and
+    /// deletes the keys that it is given, all or none of them, and no others; the values may differ. While it runs nobody else
+    /// writes these keys through this guard, so that what it reads of them from the store stays valid. It must not write
+    /// through the guard, ask it for a snapshot, or wait for a scan that begins meanwhile: these would wait for locks that are
+    /// held while it runs.
     ///
     /// # Errors
     ///
-    /// The function's. Nothing need have been written then, and anything may have: the guard asks the store. Who decides to
-    /// write nothing should rather say which keys are there, as an answer: after an error the filter keeps one fingerprint more
-    /// of each that was to be put and is there, and many of these make it worse, until it is built anew. After such an answer
-    /// it keeps one of each that is not there.
+    /// The function's. Any or none of the writes may have happened then: the guard asks the store. A function that decides to
+    /// write nothing should rather return which keys are there. After an error the filter keeps one extra fingerprint of each
+    /// key that was to be put and is there, and many of these make it worse, until it is rebuilt. After such an answer it keeps
+    /// one of each key that is not there.
     ///
     /// # Panics
     ///
-    /// If it has another number of answers than there are writes.
+    /// If the function returns another number of answers than there are writes.
     ///
     /// ```
     /// use koel::guard::{Guarded, RedbStore, Write};
@@ -75,7 +77,7 @@ impl<S: Store> Guarded<S> {
     /// # let folder = tempfile::tempdir()?;
     /// let database = Database::create(folder.path().join("site.redb"))?;
     /// let users = Guarded::open(RedbStore::with_table(database, "users")?)?;
-    /// // Both or none.
+    /// // Both or neither.
     /// users.write_many_with(&[Write::Put(b"ada", b"1815")], |store, writes| {
     ///     store.write_many_and(writes, |transaction| {
     ///         transaction.open_table(EVENTS)?.insert(1, "ada has come")?;
@@ -87,7 +89,7 @@ impl<S: Store> Guarded<S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// From one account to another, where both are there and the first has enough:
+    /// A transfer from one account to another, if both exist and the first has enough:
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore, Store, Write};
@@ -133,7 +135,7 @@ impl<S: Store> Guarded<S> {
         let existed = match f(&shared.store, &last) {
             Ok(existed) => existed,
             Err(error) => {
-                // Given back before an error of the user's type is dropped, also if the store panics.
+                // Released before an error of the user's type is dropped, also if the store panics.
                 let writing = writing;
                 // First: the store may panic.
                 let counters = shared.counters.mine();
@@ -158,11 +160,11 @@ impl<S: Store> Guarded<S> {
         }
         drop(writing);
         self.count_writes(&last, known);
-        // As most have it: no key comes twice.
+        // The usual case: no key occurs twice.
         Ok(if last.len() == writes.len() { existed } else { answer_each(writes, &last, &existed) })
     }
 
-    /// After an error. Only the store knows what became of each write; if it cannot say, fingerprints stay [D2].
+    /// After an error. Only the store knows the outcome of each write; if it cannot say, fingerprints stay [D2].
     fn revoke_what_is_not_there(
         &self,
         writes: &[Write<'_>],
@@ -190,7 +192,7 @@ impl<S: Store> Guarded<S> {
     }
 }
 
-/// Of each key the last write: what came before it nobody sees.
+/// The last write of each key: nobody sees those before it.
 fn last_of_each<'k>(writes: &[Write<'k>]) -> Vec<Write<'k>> {
     let mut seen = HashSet::with_capacity_and_hasher(writes.len(), RandomState::new());
     let mut last: Vec<Write<'k>> =
@@ -199,7 +201,7 @@ fn last_of_each<'k>(writes: &[Write<'k>]) -> Vec<Write<'k>> {
     last
 }
 
-/// Of each write whether its key was there just before, by what the store says of the `last` ones.
+/// For each write, whether its key was there just before, according to the store's answers for the `last` ones.
 fn answer_each(writes: &[Write<'_>], last: &[Write<'_>], existed: &[bool]) -> Vec<bool> {
     let before = last.iter().map(|write| write.key()).zip(existed.iter().copied());
     let mut is_there: HashMap<&[u8], bool, RandomState> = before.collect();

@@ -1,4 +1,4 @@
-//! A Bloom filter (through `fastbloom`) that counts what it cannot take out.
+//! A Bloom filter (through `fastbloom`) that counts the keys it cannot remove.
 
 use core::alloc::Layout;
 use core::f64::consts::LN_2;
@@ -10,21 +10,21 @@ use crate::engine::Meter;
 use crate::filter::{FilterError, try_collect};
 use crate::sync::{AtomicU64, Ordering, SCHEDULED};
 
-/// When this part of what went in has been deleted from the store, the filter is worth building anew.
+/// When this fraction of the inserted keys has been deleted from the store, the filter is worth rebuilding.
 const STALE: f64 = 0.25;
-/// So is a filter that lets so many times as many absent keys pass as it was made for, or has so many times the keys: at 1%
-/// both are about the same; the lower the rate, the faster it rises.
+/// So is a filter whose false-positive rate is this many times what it was made for, or that has `CROWDED` times the keys: at a
+/// rate of 1% both happen at about the same time; the lower the rate, the faster it rises.
 const LOOSE: f64 = 5.0;
 const CROWDED: f64 = 1.5;
-/// Fewest keys that it is made for.
+/// The fewest keys that a filter is made for.
 const MIN_KEYS: u64 = if SCHEDULED { 1 } else { 1000 };
-/// A filter with so many times the keys it was made for is not worth loading.
+/// A filter with this many times the keys that it was made for is not worth loading.
 const HOPELESS: u64 = 100;
-/// Most hash functions: of the lowest rate that a number can say.
+/// The most hash functions: those of the lowest rate that a number can express.
 const MAX_HASHES: u64 = 1100;
 
-/// Hashes, and the words of a filter of three with twelve bits for each of them. Which bits these are is `fastbloom`'s own
-/// business, and a snapshot written with other ones would deny its keys.
+/// Hashes, and the words of a filter of three of them with twelve bits each. Which bits these are is up to `fastbloom`, and a
+/// snapshot that was written with others would deny its keys.
 const PROBES: ([u64; 2], [u64; 3]) = (
     [0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210],
     [0x0c01_0070_0000_080d, 0x0002_0020_144c_0000, 0x8000_0020_0023_4000],
@@ -40,8 +40,9 @@ fn maps_as_ever() -> bool {
     bits.iter().eq(words)
 }
 
-/// So many times its keys a filter of this rate is worth. With k = -log2(rate) hash functions and k / ln 2 bits for each key,
-/// x times the keys leave a bit unset with the probability 2^-x, and so a rate of (1 - 2^-x)^k (the same section).
+/// How many times its keys a filter of this rate may hold before it is worth rebuilding. With k = -log2(rate) hash functions
+/// and k / ln 2 bits for each key, x times the keys leave a bit unset with the probability 2^-x, and so a rate of (1 - 2^-x)^k
+/// (the same section).
 fn keys_of_worth(rate: f64) -> f64 {
     let loose = LOOSE * rate;
     if loose >= 1.0 {
@@ -66,20 +67,20 @@ pub(super) struct Bloom {
     bits: AtomicBloomFilter,
     /// Keys that it was made for.
     capacity: u64,
-    /// Keys with which it is worth building anew.
+    /// Keys with which it is worth rebuilding.
     most: u64,
     inserted: AtomicU64,
     deleted: AtomicU64,
 }
 
 impl Bloom {
-    /// An empty filter for so many keys.
+    /// An empty filter for this many keys.
     pub(super) fn new(keys: u64, rate: f64) -> Result<Self, FilterError> {
         if !(rate > 0.0 && rate < 1.0) {
             return Err(FilterError::Rate { requested: rate });
         }
         let capacity = keys.max(MIN_KEYS);
-        // `fastbloom` ends the process where there is no memory.
+        // `fastbloom` aborts the process if there is no memory.
         let words = (capacity as f64 * bits_per_key(rate) / 64.0).ceil() as usize;
         let bytes = words.saturating_mul(size_of::<u64>());
         let Some(bits) = words.checked_mul(64).filter(|_| Layout::array::<u64>(words).is_ok_and(Meter::has))
@@ -97,7 +98,7 @@ impl Bloom {
         self.bits.contains_hash(hash)
     }
 
-    /// Whether all of its bits were there.
+    /// Inserts a hash. Returns whether all of its bits were set already.
     pub(super) fn insert(&self, hash: u64) -> bool {
         // Relaxed, here and below: information.
         self.inserted.fetch_add(1, Ordering::Relaxed);
@@ -105,17 +106,17 @@ impl Bloom {
         self.bits.insert_hash(hash)
     }
 
-    /// A key that was in went out: its bits stay.
+    /// Counts the deletion of a key that was in; its bits stay.
     pub(super) fn delete(&self) {
         self.deleted.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// An insertion was of a key that was in already.
+    /// Takes back the count of an insertion, of a key that was in already.
     pub(super) fn undo(&self) {
         self.inserted.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Keys that went in and not out.
+    /// Keys that were inserted and not deleted.
     pub(super) fn len(&self) -> u64 {
         self.inserted().saturating_sub(self.deleted.load(Ordering::Relaxed))
     }
@@ -142,7 +143,7 @@ impl Bloom {
         self.bits.num_bits() / 8
     }
 
-    /// Writes four numbers, then the words: all little-endian.
+    /// Writes four numbers, then the words, all little-endian.
     pub(super) fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
         let deleted = self.deleted.load(Ordering::Relaxed);
         let numbers = [u64::from(self.bits.num_hashes()), self.capacity, self.inserted(), deleted];
@@ -152,8 +153,8 @@ impl Bloom {
             .try_for_each(|number| out.write_all(&number.to_le_bytes()))
     }
 
-    /// The filter of this rate in bytes that a checksum vouches for. Its numbers must be possible all the same: a filter
-    /// that is built after this one has room for as many keys. `None` if they are not, or the bytes are none.
+    /// The filter of this rate in bytes that a checksum vouches for. Its numbers must be possible all the same, since a filter
+    /// that is built after this one has room for as many keys. `None` if they are not, or the bytes are no filter.
     pub(super) fn from_bytes(bytes: &[u8], rate: f64) -> Result<Option<Self>, FilterError> {
         let numbers = bytes.chunks_exact(8);
         let mut numbers =
@@ -164,17 +165,17 @@ impl Bloom {
             return Ok(None);
         };
         let words = numbers;
-        // Twice: sizes are rounded, here and there.
+        // Twice as many, as sizes are rounded both here and there.
         let most = MIN_KEYS.saturating_add((2.0 * 64.0 * words.len() as f64 / bits_per_key(rate)) as u64);
         let is_possible = capacity <= most
             && inserted <= most.saturating_mul(HOPELESS)
             && (1..=MAX_HASHES).contains(&hashes)
-            // Or the expected rate cannot be computed.
+            // Otherwise the expected rate could not be computed.
             && usize::try_from(inserted.saturating_mul(hashes)).is_ok_and(|sets| sets < usize::MAX);
         if words.len() == 0 || !is_possible || bytes.len() % 8 != 0 || !maps_as_ever() {
             return Ok(None);
         }
-        // `fastbloom` makes its own of the list; without other memory, where a word is aligned as an atomic one.
+        // `fastbloom` takes over the list, without further memory where a word is aligned as an atomic one.
         let bits = AtomicBloomFilter::from_vec(try_collect(words)?).hashes(hashes as u32);
         let (inserted, deleted) = (AtomicU64::new(inserted), AtomicU64::new(deleted));
         Ok(Some(Bloom { bits, capacity, most: most_keys(capacity, rate), inserted, deleted }))
@@ -201,7 +202,7 @@ mod tests {
         }
     }
 
-    /// However right the checksum that vouches for them.
+    /// Even if the checksum that vouches for them is right.
     #[test]
     fn bytes_of_impossible_numbers_are_no_filter() {
         let filter = Bloom::new(2000, 0.01).unwrap();
@@ -216,7 +217,7 @@ mod tests {
             bytes[8 * number..][..8].copy_from_slice(&value.to_le_bytes());
             read(&bytes)
         };
-        // Hash functions, capacity, how many were inserted.
+        // Hash functions, capacity, insertions.
         let cases =
             [(0, 0), (0, MAX_HASHES + 1), (1, 1_000_000), (1, u64::MAX), (2, 1_000_000), (2, u64::MAX)];
         for (number, value) in cases {
@@ -228,7 +229,7 @@ mod tests {
         }
     }
 
-    /// If it does not, snapshots need another version: until then guards with a Bloom filter scan at each opening.
+    /// If it does not, snapshots need another version; until then guards with a Bloom filter scan at each opening.
     #[test]
     fn a_hash_has_the_bits_that_it_has_in_snapshots() {
         assert!(maps_as_ever());

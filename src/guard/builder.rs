@@ -55,7 +55,7 @@ impl<S: Store> Builder<S> {
         }
     }
 
-    /// Which filter: [`Filter::Cuckoo`] if it is not given.
+    /// Sets the kind of filter: [`Filter::Cuckoo`] by default.
     ///
     /// ```
     /// use koel::guard::{Filter, Guarded, HashMapStore};
@@ -71,16 +71,15 @@ impl<S: Store> Builder<S> {
         self
     }
 
-    /// How often the filter may take an absent key for present, above 0 and below 1, and of a cuckoo filter 4e-9 at the least:
-    /// 0.01 if it is not given.
+    /// Sets how often the filter may take an absent key for present: above 0 and below 1, and for a cuckoo filter at least
+    /// 4e-9; 0.01 by default.
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.rate = rate;
         self
     }
 
-    /// How many keys there will be: 1,000, if it is not given. The filter has room for a quarter more than these, or than
-    /// the store holds when it is scanned, whichever is more; beyond that a cuckoo filter grows, and a Bloom filter is built
-    /// anew.
+    /// Sets how many keys there will be: 1,000 by default. The filter has room for a quarter more than these, or than the store
+    /// holds when it is scanned, whichever is more; beyond that a cuckoo filter grows, and a Bloom filter is rebuilt.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore};
@@ -98,10 +97,10 @@ impl<S: Store> Builder<S> {
         self
     }
 
-    /// Bytes that the cache may hold: keys, values, and 80 for each entry; 0, if it is not given: no cache. With what the
-    /// allocator and the table add, some hundred bytes of key and value in all take a fifth to a third more, entries of a few
-    /// bytes up to half as much again. Beside them a table of keys that were asked for once takes a thirtieth to a sixteenth of
-    /// so many, 64 MiB at most, from the beginning.
+    /// Sets how many bytes the cache may hold: keys, values, and 80 for each entry. The default is 0: no cache. With what the
+    /// allocator and the table add, entries of some hundred bytes take a fifth to a third more, and entries of a few bytes up
+    /// to half as much again. In addition, a table of keys that were asked for once takes a thirtieth to a sixteenth of this,
+    /// 64 MiB at most, from the beginning.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore};
@@ -119,8 +118,8 @@ impl<S: Store> Builder<S> {
         self
     }
 
-    /// A file that [`Guarded::snapshot`] has written. If it fits the store, the filter comes from it; if it does not, is
-    /// damaged or missing, the store is scanned, and [`Guarded::rejected_snapshot`] says why.
+    /// Sets a file that [`Guarded::snapshot`] has written. If it fits the store, the filter is loaded from it; if it does not
+    /// fit, is damaged or is missing, the store is scanned, and [`Guarded::rejected_snapshot`] returns the reason.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -146,11 +145,11 @@ impl<S: Store> Builder<S> {
         self
     }
 
-    /// Called with the scan's progress: when it begins, each time it has seen some thousand keys, and when it is over, well or
-    /// not: [`Guarded::wait_until_ready`] then tells whether it has failed. A filter that there was before stays, and so
-    /// the phase may be [`Phase::Ready`](super::Phase::Ready) then as well. From the scan's thread: it must not wait for the
-    /// scan, as a write or a snapshot does if the store's scans hold up writes; and if it panics while that runs, that has
-    /// failed.
+    /// Sets a function that is called with the scan's progress: when the scan begins, each time it has seen a few thousand
+    /// keys, and when it is over, successful or not. [`Guarded::wait_until_ready`] then returns whether it has failed; an
+    /// earlier filter stays in place, so that even then the phase may be [`Phase::Ready`](super::Phase::Ready). The function
+    /// runs on the scan's thread. It must not wait for the scan, as a write or a snapshot does if the store's scans hold up
+    /// writes. If it panics while the scan runs, the scan has failed.
     pub fn on_progress(mut self, f: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.on_progress = Some(Box::new(f));
         self
@@ -161,9 +160,8 @@ impl<S: Store> Builder<S> {
     /// # Errors
     ///
     /// [`Error::Filter`] for a false-positive rate or a number of keys that is out of range, or for which there is no memory,
-    /// unless there is to be no filter;
-    /// [`Error::Store`]; [`Error::Thread`]. The store is dropped then, and so is what [`Builder::on_progress`] was given:
-    /// [`Builder::try_open`] hands the store back.
+    /// unless there is to be no filter; [`Error::Store`]; [`Error::Thread`]. The store is dropped then, and so is the function
+    /// given to [`Builder::on_progress`]: [`Builder::try_open`] hands the store back.
     ///
     /// ```
     /// use koel::guard::{Error, Guarded, HashMapStore};
@@ -182,12 +180,12 @@ impl<S: Store> Builder<S> {
         self.try_open().map_err(|(_, error)| error)
     }
 
-    /// [`Builder::open`], which hands the store back if there is no guard: it need not be opened again, or is all that there is
-    /// of what was in it.
+    /// Opens the guard, as [`Builder::open`], but hands the store back if that fails: so it need not be opened again, and a
+    /// store in memory is not lost.
     ///
     /// # Errors
     ///
-    /// As [`Builder::open`], beside the store.
+    /// As [`Builder::open`], together with the store.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore, Store};
@@ -237,7 +235,7 @@ impl<S: Store> Builder<S> {
     /// What can go wrong before there is a guard.
     fn begin(&self) -> Result<Begun, Error<S::Error>> {
         let mut plan = Plan { filter: self.filter, rate: self.rate, hasher: Xxh3::default() };
-        // To say at once what the scan would say later.
+        // To report at once an error that the scan would report later.
         plan.build(with_spare(self.expected_keys.unwrap_or(EXPECTED_KEYS)))?;
         let (mut active, mut rejected) = (None, None);
         if let (Some(file), false) = (&self.snapshot, self.filter == Filter::None) {
@@ -254,7 +252,7 @@ impl<S: Store> Builder<S> {
     }
 }
 
-/// What a guard begins with: a filter, if there was a snapshot of it.
+/// What a guard begins with: a filter, if there was a snapshot.
 struct Begun {
     plan: Plan,
     active: Option<Arc<Active>>,

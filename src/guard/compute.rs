@@ -1,4 +1,4 @@
-//! [`Guarded::compute`]: a write that depends on what is there.
+//! [`Guarded::compute`]: a write that depends on the current value.
 
 use super::error::Error;
 use super::guarded::Guarded;
@@ -7,34 +7,34 @@ use super::store::{Store, Value};
 use super::stripes::stripe_of;
 use crate::outcome::{NOTHING_TO_REMOVE, Operation};
 
-/// What [`Guarded::compute`] has done: as [`Compute`](crate::Compute) of the maps, by a store's words; values are owned.
+/// What [`Guarded::compute`] has done: as [`Compute`](crate::Compute) of the maps, in the terms of a store; values are owned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Computed<T> {
-    /// A value was put; the key had this one before, or none.
+    /// A value was put; this was the key's value before, if it had one.
     Put(Option<Value>),
-    /// The key was deleted; it had this value.
+    /// The key was deleted; this was its value.
     Deleted(Value),
     /// Nothing was written.
     Aborted(T),
 }
 
 impl<S: Store> Guarded<S> {
-    /// Decides what becomes of a key's value: `decide` sees it, if there is one, and says whether to put, delete or leave it.
-    /// What it saw is what the store has when its decision is carried out: so a key is put only if it is absent, or a value
-    /// replaced only if it is the one that is expected.
+    /// Reads a key's value, and atomically puts, deletes or leaves it, as `decide` says, which is given the value, if there is
+    /// one. When the decision is carried out, the store still has the value that `decide` saw. So a key can be put only if it
+    /// is absent, or a value replaced only if it is the expected one.
     ///
-    /// `decide` runs with nothing locked, and is asked again if a key of the same stripe, which is one in a thousand, was
+    /// `decide` runs with nothing locked, and is called again if a key of the same stripe, which is one in a thousand, was
     /// written to meanwhile, or a [rebuild](Guarded::rebuild) has begun. So it must not write through this guard itself, nor
-    /// ask for a rebuild and wait for it, or that may be for ever. What it sees is what [`Guarded::get`] returns, which is
-    /// counted each time: a key that is not there mostly costs no look into the store.
+    /// ask for a rebuild and wait for it: the call might never end. `decide` sees what [`Guarded::get`] returns, and each such
+    /// look-up is counted: a key that is not there mostly costs no access to the store.
     ///
     /// # Errors
     ///
-    /// The store's. Whether the decision was carried out is then as the store leaves it; the guard is right either way.
+    /// The store's. It depends on the store whether the decision was then carried out; the guard is right either way.
     ///
     /// # Panics
     ///
-    /// If `decide` panics, or says `Remove` where there is nothing: nothing was done.
+    /// If `decide` panics, or returns `Remove` where there is no value: nothing was done.
     ///
     /// ```
     /// use koel::Operation;
@@ -65,18 +65,19 @@ impl<S: Store> Guarded<S> {
         let shared = &*self.shared;
         let hash = shared.plan.hash(key);
         loop {
-            // Before the value is read: whoever writes later is noticed [D9].
+            // Before the value is read: any later write is noticed [D9].
             let seen = shared.stripes.look(stripe_of(hash));
             let old = self.get(key)?;
             let begin = || Section::begin_unless_changed(shared, hash, key, seen);
-            // In each case what is the caller's goes before there is an answer: one that is returned leaks if a drop panics.
+            // In each case the caller's values are dropped before there is an answer: a returned one would leak if a drop
+            // panics.
             match (decide(old.as_deref()), old) {
                 (Operation::Abort(answer), _) => {
                     drop(decide);
                     return Ok(Computed::Aborted(answer));
                 }
                 (Operation::Insert(value), old) => {
-                    // Code of the caller's: not under the lock.
+                    // The caller's code: not to be run under the lock.
                     let bytes = value.as_ref();
                     if let Some(section) = begin() {
                         let done = self.put_in(section, key, bytes);

@@ -1,14 +1,15 @@
-//! [`DynStore`]: a store whose type is chosen as the program runs.
+//! [`DynStore`]: a store whose type is chosen at run time.
 
 use core::error::Error;
 use core::fmt;
 
 use super::store::{Generation, Scanned, Store, Value, Write};
 
-/// A [`Store`] of any type, for programs that choose it as they run: a setting says which, and the guards of all are one type.
+/// A [`Store`] of any type, for programs that choose it at run time, by a setting for instance: guards of all stores have one
+/// type.
 ///
 /// Each operation costs a call through a pointer; a scan allocates its iterator, and makes such a call for each key. Where the
-/// type is known, do without it.
+/// type is known at compile time, use the store itself.
 ///
 /// ```
 /// use koel::guard::{DynStore, FjallStore, Guarded, HashMapStore, RedbStore};
@@ -33,7 +34,7 @@ use super::store::{Generation, Scanned, Store, Value, Write};
 pub struct DynStore(Box<dyn Erased>);
 
 impl DynStore {
-    /// This store. Put an `Arc` of it here to keep it in sight.
+    /// Wraps a store. To keep access to it, pass an `Arc` of it.
     pub fn new(store: impl Store) -> Self {
         DynStore(Box::new(store))
     }
@@ -45,7 +46,7 @@ impl fmt::Debug for DynStore {
     }
 }
 
-/// The error of the store in a [`DynStore`]: reads as that does, and can be asked which it is.
+/// The error of the store in a [`DynStore`]: displays as the store's own error, and can be downcast to it.
 ///
 /// ```
 /// use koel::guard::{DynStore, Guarded, RedbError, RedbStore};
@@ -78,14 +79,14 @@ impl fmt::Display for DynStoreError {
 
 impl Error for DynStoreError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        // What is told already is no source.
+        // An error that is displayed above is not repeated as a source.
         self.0.source()
     }
 }
 
 type Result<T> = core::result::Result<T, DynStoreError>;
 
-/// A [`Store`] as a trait object can have it.
+/// A [`Store`] in a form that is dyn-compatible.
 trait Erased: Send + Sync {
     fn get(&self, key: &[u8]) -> Result<Option<Value>>;
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>>;

@@ -1,4 +1,4 @@
-//! What can go wrong at a guard.
+//! The errors of a guard.
 
 use core::convert::Infallible;
 use core::fmt;
@@ -6,25 +6,25 @@ use std::io;
 
 use crate::filter::FilterError;
 
-/// Why a guard could not do what it was asked for. A look-up or a write fails only with [`Error::Store`].
+/// Why an operation of a guard failed. Look-ups and writes fail only with [`Error::Store`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error<E> {
     /// The store's own error.
     Store(E),
-    /// There is no such filter: the rate or the number of keys is out of range, or there is no memory for it.
+    /// No such filter can be made: the rate or the number of keys is out of range, or there is no memory for it.
     Filter(FilterError),
     /// The snapshot could not be written.
     Snapshot(SnapshotError),
     /// No thread could be started for the scan of the store.
     Thread(io::Error),
-    /// The scan of the store panicked, or who was told of its progress: the guard goes on with the filter that it had, or
-    /// without one.
+    /// The scan of the store, or the function that is told of its progress, panicked: the guard goes on with the filter that it
+    /// had, or without one.
     ScanPanicked,
 }
 
 impl<E> Error<E> {
-    /// The store's own error, if it is one: a look-up or a write fails with no other.
+    /// Returns the store's own error, if it is one: look-ups and writes fail with no other.
     ///
     /// ```
     /// use koel::guard::{Guarded, RedbError, RedbStore};
@@ -42,13 +42,13 @@ impl<E> Error<E> {
         }
     }
 
-    /// The store's own error, or what `other` makes of those that are the guard's. For functions that return the store's error,
-    /// or one of which there is a `From`.
+    /// Returns the store's own error, or what `other` makes of an error of the guard. For functions that return the store's
+    /// error, or a type that can be made from it.
     ///
     /// ```
     /// use koel::guard::{Error, Guarded, Store};
     ///
-    /// /// What a guard that answers cannot fail with, it does not fail with.
+    /// /// The length of a value. A look-up fails with no error but the store's.
     /// fn len<S: Store>(guarded: &Guarded<S>, key: &[u8]) -> Result<Option<usize>, S::Error> {
     ///     let value = guarded.get(key);
     ///     let value = value.map_err(|error| error.into_store_or(|other| unreachable!("{other}")))?;
@@ -77,7 +77,7 @@ impl<E> From<FilterError> for Error<E> {
     }
 }
 
-/// For functions that open a store, and a guard before it.
+/// For functions that open a store and put a guard before it.
 macro_rules! from_stores {
     ($($(#[$feature:meta])? $error:ty),*) => {
         $($(#[$feature])?
@@ -113,7 +113,7 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
 
 impl<E: core::error::Error + 'static> core::error::Error for Error<E> {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        // What is told already is no source.
+        // An error that is displayed above is not repeated as a source.
         match self {
             Error::Store(error) => error.source(),
             Error::Filter(error) => error.source(),
@@ -132,11 +132,11 @@ pub enum SnapshotError {
     NoFilter,
     /// The file could not be read or written, or there was no memory for what is in it.
     Io(io::Error),
-    /// Not a snapshot, or damaged.
+    /// The file is not a snapshot, or is damaged.
     Damaged(&'static str),
-    /// Of another store, or of another moment of this one.
+    /// It belongs to another store, or to another state of this one.
     OtherGeneration,
-    /// Of another kind of filter, or one of another false-positive rate.
+    /// It has a filter of another kind or of another false-positive rate.
     OtherFilter,
 }
 
@@ -163,7 +163,7 @@ impl fmt::Display for SnapshotError {
 impl core::error::Error for SnapshotError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
-            // What is told already is no source.
+            // An error that is displayed above is not repeated as a source.
             SnapshotError::Io(error) => error.source(),
             _ => None,
         }

@@ -1,4 +1,4 @@
-//! The filter that readers ask, of either kind; and where a fingerprint goes that has no room.
+//! The filter that readers ask, of either kind; and what happens to a fingerprint that finds no room.
 
 use std::io::{self, Write};
 
@@ -9,32 +9,31 @@ use super::stripes::STRIPES;
 use crate::filter::{FilterError, ScalableCuckooFilter, Xxh3, hash_bytes};
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 
-/// Which filter a guard keeps.
+/// The kind of filter that a guard keeps.
 ///
-/// While one is built anew the old one answers, and there is memory for both: about twice as much, for as long as the scan
-/// takes.
+/// While a filter is rebuilt, the old one answers, and both take memory: about twice as much, for as long as the scan takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Filter {
-    /// A growing cuckoo filter: keys go in and out. It is built anew, in the background, when it has grown to more than
-    /// eight times its size: one table is faster than four. So it is when so many keys have been deleted that one for those
-    /// that are left has less than a quarter of its size, and is smaller by 256 KiB or more; and when it had no room for keys
-    /// of one group in sixteen ([`Stats::crowded_stripes`](super::Stats::crowded_stripes)), after as many writes as it has
-    /// keys, and 4,096 at least.
+    /// A growing cuckoo filter: keys can be added and removed. It is rebuilt, in the background, when it has grown to more than
+    /// eight times its first size, as one table is faster than four. It is also rebuilt when so many keys have been deleted
+    /// that a filter for the rest would have less than a quarter of its size and be smaller by 256 KiB or more; and when it had
+    /// no room for keys of one group in sixteen ([`Stats::crowded_stripes`](super::Stats::crowded_stripes)), after as many
+    /// writes as it has keys, and at least 4,096.
     #[default]
     Cuckoo,
-    /// A Bloom filter: keys go in. It is built anew, in the background, when a quarter of its keys has been deleted, and of
-    /// those that it was made for; or when five times as many absent keys pass as [`false_positive_rate`] says, or there are
-    /// half as many keys again as it was made for, whichever comes first: at 1% that is with 1.5 times the keys, at 1e-6 with
-    /// 1.1 times.
+    /// A Bloom filter: keys can only be added. It is rebuilt, in the background, when the deleted keys are a quarter of its
+    /// keys and of those that it was made for; or when five times as many absent keys pass as [`false_positive_rate`] says, or
+    /// there are half as many keys again as it was made for, whichever comes first: at 1% that is with 1.5 times the keys, at
+    /// 1e-6 with 1.1 times.
     ///
     /// [`false_positive_rate`]: super::Builder::false_positive_rate
     Bloom,
-    /// None: every look-up that the cache does not answer reaches the store.
+    /// No filter: every look-up that the cache does not answer reaches the store.
     None,
 }
 
-/// How a guard's filters are made: all of one guard have one hash function.
+/// How a guard's filters are made: all filters of a guard have one hash function.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) filter: Filter,
@@ -48,7 +47,7 @@ impl Plan {
         hash_bytes(&self.hasher, key)
     }
 
-    /// An empty filter for so many keys; `None` if there is to be none.
+    /// An empty filter for this many keys; `None` if there is to be none.
     pub(super) fn build(&self, keys: u64) -> Result<Option<Active>, FilterError> {
         let sets = match self.filter {
             Filter::None => return Ok(None),
@@ -79,44 +78,43 @@ pub(super) enum Sets {
 
 /// A filter that readers ask, or will.
 ///
-/// Between writes it holds a fingerprint for each of the store's keys [D1]; or, of a stripe that is crowded, perhaps not
-/// all, and then says "perhaps" for the whole stripe [D4].
+/// Between writes it holds a fingerprint for each of the store's keys [D1]. Those of a crowded stripe may be incomplete; then
+/// it says "perhaps" for the whole stripe [D4].
 #[derive(Debug)]
 pub(super) struct Active {
     sets: Sets,
-    /// Stripes with a key whose fingerprint has found no room.
+    /// Stripes with a key whose fingerprint found no room.
     crowded: Box<[AtomicBool]>,
-    /// How many these are.
+    /// The number of these.
     crowded_stripes: AtomicUsize,
-    /// Slots of a cuckoo filter to begin with.
+    /// The slots with which a cuckoo filter began.
     slots: usize,
-    /// Keys that were taken out of a cuckoo filter since it was last asked whether it is sparse. On a line of its own: writers
-    /// that delete should not take from readers what these look at.
+    /// Keys that were removed from a cuckoo filter since it was last checked for sparseness. On a cache line of its own:
+    /// writers that delete should not take away the line that readers look at.
     removed: CachePadded<AtomicUsize>,
-    /// It was, and it is worn.
+    /// It was found sparse, and so is worn.
     sparse: AtomicBool,
 }
 
-/// A cuckoo filter of so many times its first slots has four tables, all of which a look-up looks at.
+/// A cuckoo filter of this many times its first slots has four tables, and a look-up visits all of them.
 const GROWN: usize = 8;
 
-/// To see whether a cuckoo filter is sparse its keys are counted: each time so much of it as one key in so many slots has been
-/// taken out.
+/// To check whether a cuckoo filter is sparse, its keys are counted: each time one key per this many slots has been removed.
 const ASKED: usize = 16;
-/// A filter that began with no more slots, and has not grown so far that it is worn, has not the memory that is worth a scan,
-/// however long its fingerprints are: 15 times so many slots take 240 KiB. So nothing is counted of it.
+/// A filter that began with no more slots, and has not grown so far that it is worn, is too small to be worth a scan, however
+/// long its fingerprints are: 15 times this many slots take 240 KiB. So its keys are not counted.
 const FEW_SLOTS: usize = 4096;
 const _: () = assert!((2 * GROWN - 1) * FEW_SLOTS * 4 < WORTH_A_SCAN);
 
-/// When more of the stripes are crowded than one in so many, a filter is of little use, whatever its rate.
+/// When more than one stripe in this many is crowded, a filter is of little use, whatever its rate.
 const CROWDED: usize = 16;
 
-/// A filter is far too large that has room for more than so many times the keys for which a new one would be made.
+/// A filter is far too large if it has room for more than this many times the keys for which a new one would be made.
 const FAR: u64 = 4;
-/// Bytes to be saved by a smaller filter that are worth a scan.
+/// A scan is worth its time if a smaller filter saves this many bytes.
 const WORTH_A_SCAN: usize = 256 << 10;
 
-/// How many keys a filter has room for that is made for so many: a quarter more.
+/// How many keys a filter that is made for `keys` has room for: a quarter more.
 pub(super) fn with_spare(keys: u64) -> u64 {
     keys.saturating_add(keys / 4)
 }
@@ -126,9 +124,9 @@ pub(super) fn with_spare(keys: u64) -> u64 {
 pub(super) enum Added {
     /// It is in the filter.
     Placed,
-    /// It is in a Bloom filter, which had all of its bits.
+    /// It is in a Bloom filter, in which all of its bits were set already.
     Again,
-    /// There was no room: the stripe is crowded since.
+    /// There was no room: the stripe is crowded now.
     Crowded,
     /// The stripe was crowded already: it need not be in.
     Unneeded,
@@ -141,7 +139,7 @@ impl Active {
 
     fn with_crowded(sets: Sets, crowded: Box<[AtomicBool]>) -> Self {
         let slots = match &sets {
-            // Of the oldest table: one from a snapshot has grown.
+            // Of the oldest table: a filter from a snapshot may have grown.
             Sets::Cuckoo(filter) => filter.first_slots(),
             Sets::Bloom(_) => 0,
         };
@@ -172,8 +170,9 @@ impl Active {
         self.crowded[stripe].load(Ordering::Relaxed)
     }
 
-    /// Puts a fingerprint in. The caller holds the stripe. A scan does not, beside writers who do: no mark is taken back
-    /// before the filter is published, so that what it has left out stays marked.
+    /// Adds a fingerprint. The caller holds the stripe. A scan does not, though it runs at the same time as writers that do: no
+    /// mark is withdrawn before the filter is published, so that the stripes of fingerprints that the scan left out stay
+    /// marked.
     pub(super) fn add(&self, hash: u64, stripe: usize) -> Added {
         if self.is_crowded(stripe) {
             return Added::Unneeded;
@@ -193,7 +192,7 @@ impl Active {
         Added::Crowded
     }
 
-    /// Takes back what `add` has just done, for a key that was in already or has not come. The caller holds the stripe.
+    /// Takes back what `add` has just done, for a key that was in already or was not put. The caller holds the stripe.
     pub(super) fn undo(&self, added: Added, hash: u64, stripe: usize) {
         match (added, &self.sets) {
             (Added::Placed, Sets::Cuckoo(filter)) => {
@@ -201,7 +200,7 @@ impl Active {
             }
             (Added::Placed | Added::Again, Sets::Bloom(filter)) => filter.undo(),
             (Added::Crowded, _) => {
-                // Relaxed: who holds the stripe next sees it; and all that was added is in the filter [D4].
+                // Relaxed: the next holder of the stripe sees it; and all that was added is in the filter [D4].
                 self.crowded[stripe].store(false, Ordering::Relaxed);
                 self.crowded_stripes.fetch_sub(1, Ordering::Relaxed);
             }
@@ -209,21 +208,21 @@ impl Active {
         }
     }
 
-    /// The same, for a key that was in. False: not in this filter, which has not known all of the store's keys.
+    /// The same, for a key that was in. Returns false if it is not in this filter, which then lacked some of the store's keys.
     pub(super) fn undo_of_known(&self, added: Added, hash: u64, stripe: usize) -> bool {
         self.undo(added, hash, stripe);
         match &self.sets {
             Sets::Cuckoo(_) => self.may_contain(hash, stripe),
-            // Bits that it did not have stay.
+            // Newly set bits stay.
             Sets::Bloom(_) => added != Added::Placed,
         }
     }
 
-    /// Takes the fingerprint of a key out that is in no more. The caller holds the stripe. False: it was not in, so the
-    /// filter has not known all of the store's keys.
+    /// Removes the fingerprint of a key that the store no longer holds. The caller holds the stripe. Returns false if it was
+    /// not in: then the filter lacked some of the store's keys.
     pub(super) fn remove(&self, hash: u64, stripe: usize) -> bool {
         if self.is_crowded(stripe) {
-            // Nobody knows whether it is this key's fingerprint that is not in: it would take another's.
+            // Nobody knows whether it is this key's fingerprint that is not in: if so, another key's would be removed.
             return true;
         }
         match &self.sets {
@@ -241,7 +240,7 @@ impl Active {
         }
     }
 
-    /// Whether a new filter would be much better, which is made for so many keys at the `fewest`.
+    /// Whether a new filter, made for at least `fewest` keys, would be much better.
     pub(super) fn is_worn(&self, fewest: u64) -> bool {
         match &self.sets {
             Sets::Cuckoo(filter) => {
@@ -252,12 +251,12 @@ impl Active {
         }
     }
 
-    /// Whether so much was taken out of a cuckoo filter of so many slots that it is far too large for what is left. Asked after
-    /// each write: mostly it looks at one number. Notes what it has found, so that keys are seldom counted.
+    /// Whether so many keys were removed from a cuckoo filter of `slots` slots that it is far too large for the rest. Called
+    /// after each write: mostly it looks at one number. It notes its result, so that keys are seldom counted.
     ///
-    /// Keys that come and go, about as many at any time, do not make it so: the keys that it was made for fill three quarters
-    /// of its slots, and it is sparse when a fifth of them is filled. One that takes its place begins with three quarters
-    /// again: from then on, more than two keys are deleted for each that the next scan finds.
+    /// Keys that come and go in about equal numbers do not make it sparse: the keys that it was made for fill three quarters of
+    /// its slots, and it is sparse when a fifth of the slots is filled. Its replacement begins with three quarters again: from
+    /// then on, more than two keys are deleted for each that the next scan finds.
     fn is_sparse(&self, slots: usize, fewest: u64) -> bool {
         // Relaxed, here and below: numbers.
         if self.slots <= FEW_SLOTS || self.removed.load(Ordering::Relaxed) <= slots / ASKED {
@@ -268,7 +267,7 @@ impl Active {
                 self.removed.store(0, Ordering::Relaxed);
                 return false;
             }
-            // It need not be counted after each write until another takes its place.
+            // Then keys need not be counted after each write until another filter takes its place.
             self.sparse.store(true, Ordering::Relaxed);
         }
         true
@@ -279,13 +278,13 @@ impl Active {
         self.crowded_stripes() > STRIPES / CROWDED
     }
 
-    /// Whether it is far too large for so many keys, and a smaller one is worth a scan.
+    /// Whether it is far too large for this many keys, and a smaller one is worth a scan.
     pub(super) fn is_far_too_large(&self, keys: u64) -> bool {
         let room = match &self.sets {
             Sets::Cuckoo(filter) => filter.capacity() as u64,
             Sets::Bloom(filter) => filter.capacity(),
         };
-        // One for these would take less than a quarter of the memory.
+        // A filter for these keys would take less than a quarter of the memory.
         room / FAR > with_spare(keys) && self.memory_usage() / 4 * 3 >= WORTH_A_SCAN
     }
 
@@ -301,7 +300,7 @@ impl Active {
             Sets::Cuckoo(filter) => filter.false_positive_rate(),
             Sets::Bloom(filter) => filter.false_positive_rate(),
         };
-        // Of a crowded stripe all keys pass.
+        // All keys of a crowded stripe pass.
         let crowded = self.crowded_stripes() as f64 / STRIPES as f64;
         crowded + (1.0 - crowded) * rate
     }
@@ -336,7 +335,7 @@ impl Active {
         }
     }
 
-    /// The filter of this plan in bytes that a checksum vouches for.
+    /// Reads a filter of this plan from bytes that a checksum vouches for.
     pub(super) fn from_bytes(plan: Plan, bytes: &[u8]) -> Result<Option<Self>, FilterError> {
         let Some((crowded, bytes)) = bytes.split_at_checked(STRIPES) else { return Ok(None) };
         let sets = match plan.filter {

@@ -11,26 +11,26 @@ use super::store::{Generation, Scanned, Store, Value, Write};
 use crate::file::sync_names_beside;
 use crate::sync::Mutex;
 
-/// The keyspace of keys and values, where nobody says which.
+/// The default keyspace of keys and values.
 const DATA: &str = "koel.data";
 /// The keyspace of the generations of all stores of a database.
 const GENERATIONS: &str = "koel.generation";
-/// The key of the generation of `koel.data` there; those of other keyspaces begin with it, and a dot.
+/// The key of the generation of `koel.data` there; those of other keyspaces have this key, a dot and the keyspace's name.
 const GENERATION: &str = "generation";
 
 /// A fjall database, a folder of log-structured merge trees.
 ///
-/// Keys and values are in the keyspace `koel.data`, or [in one of yours](FjallStore::with_keyspace), the [`Generation`] in
+/// Keys and values are in the keyspace `koel.data`, or [in one of yours](FjallStore::with_keyspace); the [`Generation`] is in
 /// `koel.generation`. A write is an atomic batch, and is on disk when it returns, unless [`FjallStore::durable`] says
-/// otherwise. fjall's trees have Bloom filters of their own; what the guard spares there is less than with other stores. fjall
-/// takes no empty key: that is an error here, and only here.
+/// otherwise. fjall's trees have Bloom filters of their own, so that the guard saves less than with other stores. fjall does
+/// not take the empty key: that is an error here, and only here.
 ///
-/// fjall does not know how many keys there are: what it says ([`Store::len_hint`]) counts those that were overwritten or
-/// deleted as well, until it compacts its trees. Where most have been, a guard begins with a filter that is far too large, and
-/// scans the store a second time for a smaller one.
+/// fjall does not know how many keys there are: its estimate ([`Store::len_hint`]) also counts keys that were overwritten or
+/// deleted, until it compacts its trees. If most of them were, a guard begins with a filter that is far too large, and scans
+/// the store a second time for a smaller one.
 ///
-/// When fjall cannot write, as on a full disk, it writes no more until it is opened again, and says so
-/// ([`fjall::Error::Poisoned`]); what it has taken before stays.
+/// When fjall cannot write, as on a full disk, it accepts no more writes until it is opened again, and reports that
+/// ([`fjall::Error::Poisoned`]); earlier writes stay.
 ///
 /// ```
 /// use koel::guard::{FjallStore, Guarded};
@@ -48,7 +48,7 @@ pub struct FjallStore {
     /// The key of this store's generation there.
     row: Box<str>,
     lineage: u128,
-    /// Held over a write: whether a key is there and the generation are read before.
+    /// Held during a write, which first reads whether the key is there, and the generation.
     writing: Mutex<Writing>,
     durable: bool,
 }
@@ -56,25 +56,25 @@ pub struct FjallStore {
 /// What a writer knows of the last write.
 #[derive(Debug, Default)]
 struct Writing {
-    /// It was committed, as durable as the store is now. Otherwise what is seen of the database need not be what it is when it
-    /// is opened again: a batch that has failed may be on the disk, and one that is not durable is not.
+    /// It was committed, as durably as the store is set to now. Otherwise the database as it is seen now need not be the
+    /// database as it is opened again: a failed batch may be on the disk, and one that is not durable may not.
     is_settled: bool,
 }
 
 impl FjallStore {
     /// The longest key that fjall takes.
     pub const MAX_KEY_LEN: usize = u16::MAX as usize;
-    /// The longest value that this store takes: 1 GiB. fjall takes four times as much, but counts bytes in 32 bits, and may not
-    /// read again what comes near to that.
+    /// The longest value that this store takes: 1 GiB. fjall takes four times as much, but counts bytes in 32 bits, and may be
+    /// unable to read a value that comes near to that.
     pub const MAX_VALUE_LEN: usize = 1 << 30;
 
-    /// The database in a folder; a new one, if there is none. A new one is made in `koel.new`, a folder within,
-    /// and moved in when it is whole: if a process is killed meanwhile, the next one begins anew, or goes on, unless somebody
-    /// has made another one there by then.
+    /// Opens the database in a folder, or creates it if there is none. A new one is made in `koel.new`, a folder within that
+    /// folder, and moved out of it when it is complete: if a process is killed meanwhile, the next one begins again, or
+    /// continues, unless somebody has created another database there by then.
     ///
     /// # Errors
     ///
-    /// If it is no database, or one of fjall before version 3, is damaged, cannot be read, or is open elsewhere.
+    /// If it is not a database, is of a fjall before version 3, is damaged, cannot be read, or is open elsewhere.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, FjallError> {
         let folder = folder.as_ref();
         if !folder.join(VERSION).try_exists()? {
@@ -87,9 +87,9 @@ impl FjallStore {
         Self::with_database(Database::builder(folder).open()?)
     }
 
-    /// A database that you have opened, with settings of your own: of the version of `fjall` that this library is built with,
-    /// which is `koel::fjall`, if your program does not depend on it or has another. Keys and values are in its keyspace
-    /// `koel.data`.
+    /// Uses a database that you have opened, with settings of your own. It must be of the version of `fjall` that this library
+    /// is built with; that is `koel::fjall`, for programs that do not depend on it or have another version. Keys and values are
+    /// in its keyspace `koel.data`.
     ///
     /// # Errors
     ///
@@ -108,15 +108,16 @@ impl FjallStore {
         Self::with_keyspace(database, data)
     }
 
-    /// A keyspace of yours, of a database that may have others, with settings of its own.
+    /// Uses a keyspace of yours, with settings of its own, in a database that may have others.
     ///
     /// Each keyspace has a store, and a guard, of its own. The [`Generation`] of a keyspace `NAME` is in the keyspace
-    /// `koel.generation`, under the key `generation.NAME`. Two stores of one keyspace at a time do not know of each other's
+    /// `koel.generation`, under the key `generation.NAME`. Two stores that are open on one keyspace do not know of each other's
     /// writes.
     ///
-    /// What you write to other keyspaces is your own; what you write to this one a guard does not know of:
-    /// [`Guarded::rebuild`](super::Guarded::rebuild), and no snapshot from before. The generation goes by the name: with a
-    /// keyspace that is deleted and made anew, delete that key while no store is open, or a snapshot of the other may be used.
+    /// You may write to other keyspaces as you like. A guard does not know of what you write to this one: call
+    /// [`Guarded::rebuild`](super::Guarded::rebuild), and use no earlier snapshot. The generation goes by the keyspace's name:
+    /// if a keyspace is deleted and created again, delete that key while no store is open, or a snapshot of the other keyspace
+    /// may be used.
     ///
     /// # Errors
     ///
@@ -129,7 +130,7 @@ impl FjallStore {
     /// # let folder = tempfile::tempdir()?;
     /// let database = Database::builder(folder.path()).open()?;
     /// let users = database.keyspace("users", KeyspaceCreateOptions::default)?;
-    /// // What the program has written before there was a guard.
+    /// // What the program had written before there was a guard.
     /// users.insert("ada", "1815")?;
     ///
     /// let users = Guarded::open(FjallStore::with_keyspace(database.clone(), users)?)?;
@@ -163,19 +164,19 @@ impl FjallStore {
         Ok(store)
     }
 
-    /// The database, for what a store has no call for.
+    /// Returns the database, for operations that a store does not have.
     pub fn database(&self) -> &Database {
         &self.database
     }
 
-    /// The keyspace of keys and values, to walk over a part of the keys. What is written to it around a guard the guard does
-    /// not know of: [`Guarded::rebuild`](super::Guarded::rebuild).
+    /// Returns the keyspace of keys and values, for iteration over a range of keys, for instance. A guard does not know of what
+    /// is written to it around the guard: call [`Guarded::rebuild`](super::Guarded::rebuild).
     pub fn keyspace(&self) -> &Keyspace {
         &self.data
     }
 
-    /// Whether a write is on disk when it returns: yes, unless this says no. Otherwise a crash of the system may take the
-    /// last writes back, all of them from some moment on; the guard is right nevertheless.
+    /// Sets whether a write is on disk when it returns, which is the default. Otherwise a crash of the system may lose the last
+    /// writes, all of them from some moment on; the guard is right nevertheless.
     ///
     /// ```
     /// use koel::guard::{FjallStore, Guarded};
@@ -195,7 +196,7 @@ impl FjallStore {
         self
     }
 
-    /// Waits until all is on disk that was written before, by stores that are not [durable](FjallStore::durable), too.
+    /// Waits until all earlier writes are on disk, also those of stores that are not [durable](FjallStore::durable).
     ///
     /// # Errors
     ///
@@ -206,11 +207,11 @@ impl FjallStore {
 
     /// Puts many pairs in one batch, which is much faster. All are collected first.
     ///
-    /// For filling a store *before* a guard is opened on it: a guard that is open would not know of the keys.
+    /// It is for filling a store *before* a guard is opened on it: an open guard would not know of the keys.
     ///
     /// # Errors
     ///
-    /// As [`Store::put`]; nothing was put then.
+    /// As [`Store::put`]; then nothing was put.
     ///
     /// ```
     /// use koel::guard::{FjallStore, Guarded};
@@ -239,20 +240,20 @@ impl FjallStore {
         })
     }
 
-    /// What [`Store::write_many`] does, and what you add to the same batch, for other keyspaces: both or nothing. Of each write
-    /// whether its key was there.
+    /// Does what [`Store::write_many`] does, and what `also` adds for other keyspaces, in one batch: both or neither. Returns,
+    /// for each write, whether its key was there.
     ///
-    /// For [`Guarded::write_many_with`](super::Guarded::write_many_with): a guard that is open would not know of the keys
-    /// otherwise. `also` must add nothing for this keyspace, nor for one that has another guard, nor write to this store: that
-    /// would wait for itself. What one of fjall's transactions has read and this batch writes is no conflict to fjall.
+    /// It is for use in [`Guarded::write_many_with`](super::Guarded::write_many_with); otherwise an open guard would not know
+    /// of the keys. `also` must add nothing for this keyspace, nor for one that has another guard, nor write to this store: it
+    /// would wait for itself. If this batch writes what one of fjall's transactions has read, fjall sees no conflict.
     ///
     /// # Errors
     ///
-    /// As [`Store::put`], and whatever `also` returns: [`FjallError::other`], if it is not fjall's. Nothing was written then.
+    /// As [`Store::put`], and whatever `also` returns: [`FjallError::other`], if it is not fjall's. Then nothing was written.
     ///
     /// # Panics
     ///
-    /// fjall does, for an empty key or one beyond 65,535 bytes in the batch. Nothing was written then.
+    /// fjall panics for an empty key, or one beyond 65,535 bytes, in the batch. Then nothing was written.
     ///
     /// ```
     /// use koel::fjall::{Database, KeyspaceCreateOptions};
@@ -262,7 +263,7 @@ impl FjallStore {
     /// let database = Database::builder(folder.path()).open()?;
     /// let events = database.keyspace("events", KeyspaceCreateOptions::default)?;
     /// let users = Guarded::open(FjallStore::with_database(database)?)?;
-    /// // Both or none.
+    /// // Both or neither.
     /// users.write_many_with(&[Write::Put(b"ada", b"1815")], |store, writes| {
     ///     store.write_many_and(writes, |batch| {
     ///         batch.insert(&events, "1", "ada has come");
@@ -280,7 +281,7 @@ impl FjallStore {
         self.write_each(writes, Some(also))
     }
 
-    /// Several writes by one batch, unless they change nothing and there is nothing else.
+    /// Does several writes in one batch, unless they change nothing and there is nothing else.
     fn write_each(
         &self,
         writes: &[Write<'_>],
@@ -315,7 +316,7 @@ impl FjallStore {
         Ok(existed)
     }
 
-    /// One batch, with the generation that it makes, as durable as the store is.
+    /// Commits one batch, with the generation that it makes, as durably as the store is set to.
     fn commit(
         &self,
         writing: &mut Writing,
@@ -331,7 +332,7 @@ impl FjallStore {
         change: impl FnOnce(&mut OwnedWriteBatch) -> Result<(), FjallError>,
     ) -> Result<(), FjallError> {
         let count = self.read_generation()?.count + 1;
-        // Not `None`: fjall would keep the last writes in the process's memory, and its end would lose them.
+        // Not `None`: fjall would keep the last writes in the process's memory, and they would be lost when it ends.
         let mode = if durable { PersistMode::SyncAll } else { PersistMode::Buffer };
         let mut batch = self.database.batch().durability(Some(mode));
         change(&mut batch)?;
@@ -353,18 +354,18 @@ impl FjallStore {
     }
 }
 
-/// What a database consists of, in the order in which it is moved: it is one for fjall when the last of these is there, and
-/// fjall makes none where the first is.
+/// The parts of a database, in the order in which they are moved: fjall takes a folder for a database when the last of these is
+/// there, and creates none where the first is.
 const PARTS: [&str; 4] = ["0.jnl", "keyspaces", "lock", VERSION];
 const VERSION: &str = "version";
 
-/// Makes a database, unless there is one, or something in its place, and moves it in when it is whole: a process that is
-/// killed while fjall makes one may leave what fjall cannot open. The caller has locked the folder.
+/// Creates a database, unless there is one, or something in its place, and moves it into place when it is complete: a process
+/// that is killed while fjall creates one may leave a folder that fjall cannot open. The caller has locked the folder.
 fn create_whole(folder: &Path) -> Result<(), FjallError> {
     let [new, whole] = ["koel.new", "koel.whole"].map(|name| folder.join(name));
     let is_one = folder.join(VERSION).try_exists()?;
     if !whole.try_exists()? {
-        // Something else is there, perhaps: fjall says so, or lets it be.
+        // Something else may be there: fjall reports it, or leaves it alone.
         for part in PARTS {
             if folder.join(part).try_exists()? {
                 return Ok(());
@@ -377,25 +378,25 @@ fn create_whole(folder: &Path) -> Result<(), FjallError> {
         std::fs::rename(&new, &whole)?;
         sync_names_beside(&whole)?;
     }
-    // One that was not moved in to the end, and so never used, gives way to another, which somebody has made without this
+    // A database that was only partly moved, and so never used, gives way to one that somebody has created without this
     // library. Or another process has begun to move it.
     for part in PARTS.iter().filter(|_| !is_one) {
-        // fjall may have made this one here already, when it was asked to make a database and did not.
+        // fjall may have created this file here already, when it was asked to create a database and failed.
         let is_here = *part == "lock" && folder.join(part).try_exists()?;
         if !is_here && whole.join(part).try_exists()? {
             std::fs::rename(whole.join(part), folder.join(part))?;
         }
     }
-    // Or what is written to them might come back as `koel.new`, or not at all, after a power failure.
+    // Otherwise what is written to them might be in `koel.new` again, or nowhere, after a power failure.
     sync_names_beside(&whole)?;
     Ok(std::fs::remove_dir_all(whole)?)
 }
 
-/// The file that a process locks which opens a database: fjall locks one of its own for as long as it is open.
+/// The file that a process locks while it opens a database: fjall locks one of its own for as long as the database is open.
 const LOCK: &str = "koel.lock";
 
-/// Makes a folder, and those that it is in, whose names are on the disk when it returns, also those that a process that was
-/// killed has made: else a database could be gone after a power failure, with all that was put into it durably.
+/// Creates a folder and its parents. Their names are on disk when it returns, also the names of those that a killed process had
+/// created: else a database could be gone after a power failure, with all that was put into it durably.
 fn create_folder(folder: &Path) -> std::io::Result<()> {
     let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
     if let Some(parent) = parent.filter(|_| !folder.exists()) {
@@ -433,7 +434,7 @@ fn check(key: &[u8]) -> Result<(), FjallError> {
     }
 }
 
-/// fjall would panic for some longer values, and lose others.
+/// fjall would panic for some values that are longer, and lose others.
 fn check_value(value: &[u8]) -> Result<(), FjallError> {
     match value.len() {
         len if len > FjallStore::MAX_VALUE_LEN => Err(FjallError::ValueTooLong { len }),
@@ -485,7 +486,8 @@ impl Store for FjallStore {
     }
 
     fn renew_generation(&self) -> Result<(), FjallError> {
-        // On the disk, whatever other writes are: what is lost would be the old one again, with what was written around.
+        // On disk, whether or not other writes are: if this were lost, the old generation would be valid again, with what was
+        // written around the guard.
         self.commit_as(true, &mut self.writing.lock(), |_| Ok(()))
     }
 
@@ -500,7 +502,7 @@ impl fmt::Debug for FjallStore {
     }
 }
 
-/// What can go wrong at a [`FjallStore`].
+/// The errors of a [`FjallStore`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FjallError {
@@ -516,23 +518,23 @@ pub enum FjallError {
         /// Its length, in bytes.
         len: usize,
     },
-    /// It is not for keys and values: the one of the generations, or of another database.
+    /// The keyspace cannot hold keys and values: it is that of the generations, or is of another database.
     Keyspace {
         /// Its name.
         name: Box<str>,
     },
     /// The folder is open elsewhere.
     Locked,
-    /// The row of the generation is not as it should be.
+    /// The row of the generation is malformed.
     Generation,
     /// fjall's own error.
     Fjall(Box<fjall::Error>),
-    /// What the function of [`FjallStore::write_many_and`] has against it: yours, which `downcast_ref` finds again.
+    /// The error that the function of [`FjallStore::write_many_and`] returned: of your type, as `downcast_ref` shows.
     Other(Box<dyn core::error::Error + Send + Sync>),
 }
 
 impl FjallError {
-    /// An error of yours, or a text, from the function of [`FjallStore::write_many_and`].
+    /// Wraps an error of yours, or a text, for the function of [`FjallStore::write_many_and`] to return.
     pub fn other(error: impl Into<Box<dyn core::error::Error + Send + Sync>>) -> Self {
         FjallError::Other(error.into())
     }
@@ -577,7 +579,7 @@ impl fmt::Display for FjallError {
 impl core::error::Error for FjallError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
-            // What is told already is no source.
+            // An error that is displayed above is not repeated as a source.
             FjallError::Fjall(error) => error.source(),
             FjallError::Other(error) => error.source(),
             _ => None,
@@ -593,7 +595,7 @@ mod tests {
     fn a_value_beyond_1_gib_is_an_error() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = FjallStore::open(folder.path()).expect("a keyspace");
-        // Nobody writes to it or reads it: it takes no memory.
+        // It is never written to or read, and so takes no memory.
         let huge = vec![0; FjallStore::MAX_VALUE_LEN + 1];
         let is_refused = |result: Result<(), FjallError>| {
             matches!(result, Err(FjallError::ValueTooLong { len: 0x4000_0001 }))
@@ -604,7 +606,7 @@ mod tests {
         assert_eq!(store.len_hint(), Some(0));
     }
 
-    /// Its count would begin again otherwise.
+    /// Otherwise the count would begin again.
     #[test]
     fn a_row_of_the_generation_that_is_damaged_is_an_error() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! [`Guarded`]: writes, scans, and what it tells. Look-ups are in `lookup`.
+//! [`Guarded`]: writes, scans, and what it reports. Look-ups are in `lookup`.
 
 use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
@@ -18,13 +18,13 @@ use super::verify::Verification;
 use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Mutex, Ordering, has_ended};
 
-/// A store with a filter, and a cache, before it. See [the module](super).
+/// A store with a filter, and optionally a cache, before it. See [the module](super).
 ///
 /// Every method takes `&self`; share it by reference or [`Arc`]. Dropping it ends its scan, as soon as the store
 /// has yielded one more key; [`Guarded::into_store`] gives the store back.
 pub struct Guarded<S: Store> {
     pub(super) shared: Arc<Shared<S, S::Error>>,
-    /// Threads of scans: the last one's, and those that have not come back from telling how theirs ended. None panics.
+    /// Threads of scans: that of the last scan, and those that are still reporting how theirs ended. None panics.
     workers: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -34,8 +34,8 @@ impl<S: Store + RefUnwindSafe> RefUnwindSafe for Guarded<S> {}
 impl<S: Store + RefUnwindSafe> UnwindSafe for Guarded<S> {}
 
 impl<S: Store> Guarded<S> {
-    /// Stands a guard with a cuckoo filter before a store. Serves at once: the filter is built from the store's keys in the
-    /// background.
+    /// Puts a guard with a cuckoo filter before a store. The guard serves at once: the filter is built from the store's keys in
+    /// the background.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl<S: Store> Guarded<S> {
         Self::builder(store).open()
     }
 
-    /// The options.
+    /// Returns a builder, which sets options and opens a guard.
     pub fn builder(store: S) -> Builder<S> {
         Builder::new(store)
     }
@@ -54,11 +54,11 @@ impl<S: Store> Guarded<S> {
         Guarded { shared: Arc::new(shared), workers: Mutex::default() }
     }
 
-    /// Gives a key a value. Whether the key was there before.
+    /// Puts a value under a key. Returns whether the key was there before.
     ///
     /// # Errors
     ///
-    /// The store's. Whether the pair was put is then as the store leaves it; the guard is right either way.
+    /// The store's. It depends on the store whether the pair was then put; the guard is right either way.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore};
@@ -72,7 +72,7 @@ impl<S: Store> Guarded<S> {
         self.put_in(Section::begin(&self.shared, self.shared.plan.hash(key), key), key, value)
     }
 
-    /// The same, in a section of the key's.
+    /// The same, in a section of this key.
     pub(super) fn put_in(
         &self,
         mut section: Section<'_>,
@@ -84,11 +84,11 @@ impl<S: Store> Guarded<S> {
         let existed = match shared.store.put(key, value) {
             Ok(existed) => existed,
             Err(error) => {
-                // Ends before an error of the user's type is dropped, also if the store panics.
+                // It ends before an error of the user's type is dropped, also if the store panics.
                 let section = section;
                 // First: the store may panic.
                 shared.counters.mine().count(Event::Failed);
-                // Only the store knows what became of it; if it cannot say, the fingerprint stays.
+                // Only the store knows the outcome; if it cannot say, the fingerprint stays.
                 let now = shared.store.get(key);
                 if let Ok(None) = now {
                     section.revoke();
@@ -109,11 +109,11 @@ impl<S: Store> Guarded<S> {
         Ok(existed)
     }
 
-    /// Takes a key out. Whether it was there.
+    /// Deletes a key. Returns whether it was there.
     ///
     /// # Errors
     ///
-    /// The store's. Whether the key was taken out is then as the store leaves it; the guard is right either way.
+    /// The store's. It depends on the store whether the key was then deleted; the guard is right either way.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore};
@@ -128,7 +128,7 @@ impl<S: Store> Guarded<S> {
         self.delete_in(Section::begin(&self.shared, self.shared.plan.hash(key), key), key)
     }
 
-    /// The same, in a section of the key's.
+    /// The same, in a section of this key.
     pub(super) fn delete_in(&self, section: Section<'_>, key: &[u8]) -> Result<bool, Error<S::Error>> {
         let shared = &*self.shared;
         let existed = shared.store.delete(key).map_err(|error| {
@@ -146,18 +146,17 @@ impl<S: Store> Guarded<S> {
         Ok(existed)
     }
 
-    /// Takes the filter away and scans the store for a new one, in the background; look-ups pass meanwhile. A scan that is
-    /// running is followed by another. What was cached of the store, values and keys that were not there, is forgotten when
-    /// the scan begins: wait for it with [`Guarded::wait_until_ready`], if such values were replaced.
+    /// Discards the filter and scans the store for a new one, in the background; look-ups pass meanwhile. A scan that is
+    /// running is followed by another. What was remembered of the store, cached values and absent keys, is forgotten when the
+    /// scan begins: if such values were replaced, wait for it with [`Guarded::wait_until_ready`].
     ///
-    /// Needed only if somebody has written around the guard, and then [`Guarded::verify`] may say so: it samples
-    /// keys, and looks at no cached value. A snapshot from before, which is as wrong as the filter was, does not fit the store
-    /// any more, as the scan begins by moving it on to another generation ([`Store::renew_generation`]): write another
-    /// snapshot.
+    /// This is needed only if somebody has written around the guard. [`Guarded::verify`] may detect that: it samples keys, and
+    /// looks at no cached value. An earlier snapshot, which is as wrong as the filter was, no longer fits the store, because
+    /// the scan begins by moving the store on to another generation ([`Store::renew_generation`]): write another snapshot.
     ///
     /// # Errors
     ///
-    /// [`Error::Thread`]: the filter has been taken away all the same.
+    /// [`Error::Thread`]: the filter has been discarded all the same.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -167,7 +166,7 @@ impl<S: Store> Guarded<S> {
     /// let store = Arc::new(HashMapStore::new());
     /// let guarded = Guarded::open(Arc::clone(&store))?;
     /// guarded.wait_until_ready()?;
-    /// store.put(b"ada", b"1815").unwrap(); // around the guard, which must not be
+    /// store.put(b"ada", b"1815").unwrap(); // around the guard, which is not allowed
     /// guarded.rebuild()?;
     /// guarded.wait_until_ready()?;
     /// assert!(guarded.get(b"ada")?.is_some());
@@ -180,7 +179,7 @@ impl<S: Store> Guarded<S> {
 
     /// Begins to scan the store for a new filter, unless a scan is running.
     pub(super) fn start_scan(&self) -> Result<(), Error<S::Error>> {
-        // Until the thread is there: whoever comes meanwhile begins one, if there is none after all.
+        // Held until the thread is there: callers that come meanwhile begin a scan themselves if there is none after all.
         let _again = self.shared.again.lock();
         // Relaxed, both: the lock orders them with the end of a scan.
         if self.shared.rebuilding.load(Ordering::Relaxed) {
@@ -203,9 +202,9 @@ impl<S: Store> Guarded<S> {
         }
     }
 
-    /// After a write: builds a filter anew that has not known a key of the store, or is worn.
+    /// After a write: rebuilds a filter that lacked a key of the store, or is worn.
     pub(super) fn look_after(&self, known: bool) {
-        // No thread: with a worn filter, or none, the guard is slow, and right; writes try again.
+        // If there was no thread: with a worn filter, or none, the guard is slow, but right; writes try again.
         if !known {
             let _ = self.rebuild();
         } else if self.shared.wants_rebuild() {
@@ -213,18 +212,18 @@ impl<S: Store> Guarded<S> {
         }
     }
 
-    /// Waits until no scan is running. Who is told of its progress may still be in his last call, which this may wait for or
-    /// not: so he must not wait for who waits here.
+    /// Waits until no scan is running. The function that is told of the scan's progress may still be in its last call, for
+    /// which this may or may not wait: so that function must not wait for a caller that waits here.
     ///
     /// # Errors
     ///
-    /// Why the last scan has failed, told once: the next call returns `Ok`, with a filter or without. [`Guarded::rebuild`]
-    /// tries again; so do writes, after as many as the scan had seen keys, and 4,096 at least: also when no thread could be
-    /// started for a scan that nobody had asked for.
+    /// Why the last scan failed. This is reported once: the next call returns `Ok`, with or without a filter.
+    /// [`Guarded::rebuild`] tries again; so do writes, after as many as the scan had seen keys, and at least 4,096, even if no
+    /// thread could be started for a scan that nobody had asked for.
     ///
     /// # Panics
     ///
-    /// On the thread of a scan that is running, as in [`Builder::on_progress`].
+    /// If called on the thread of a scan that is running, as in [`Builder::on_progress`].
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore, Phase};
@@ -235,13 +234,14 @@ impl<S: Store> Guarded<S> {
     /// # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
     /// ```
     pub fn wait_until_ready(&self) -> Result<(), Error<S::Error>> {
-        // Relaxed: the lock of `failure`, taken after it here and before it where a scan ends, shows all that was done.
+        // Relaxed: the lock of `failure`, taken after this here and before it where a scan ends, makes all that was done
+        // visible.
         while self.shared.rebuilding.load(Ordering::Relaxed) {
             assert!(!scanning::is_here(&*self.shared), "who is told of a scan's progress waits for the scan");
             let worker = self.workers.lock().pop();
             match worker {
                 Some(worker) if !is_this_thread(&worker) => drop(worker.join()),
-                // Others wait for the one that runs.
+                // Other callers wait for the one that runs.
                 worker => {
                     self.workers.lock().extend(worker);
                     thread::sleep(Duration::from_millis(1));
@@ -251,7 +251,7 @@ impl<S: Store> Guarded<S> {
         self.shared.failure.lock().take().map_or(Ok(()), Err)
     }
 
-    /// How far the scan is.
+    /// Returns how far the scan is.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore, Phase, Store};
@@ -268,7 +268,7 @@ impl<S: Store> Guarded<S> {
         self.shared.progress()
     }
 
-    /// What the guard has done since it was opened.
+    /// Returns what the guard has done since it was opened.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore};
@@ -293,19 +293,19 @@ impl<S: Store> Guarded<S> {
     }
 
     /// Writes the filter to a file, from which [`Builder::snapshot`] opens a guard without a scan, as long as nothing has been
-    /// written to the store since. The file appears whole or not at all: it is written under the name with `.new-` and 16
-    /// random digits at its end, and takes the place of the old one; if the name is a link, where that leads. If it cannot be
-    /// written, or take that place, nothing of it is left, unless the process is killed: then it goes when another snapshot is
-    /// written there, an hour later or more. If only syncing the folder fails, that is an error as well, and it is there. It
-    /// has the permissions of the old one, if there is one.
+    /// written to the store since. The file appears whole or not at all: it is written under the same name followed by `.new-`
+    /// and 16 random digits, and then replaces the old one; if the name is a link, it replaces the link's target. If it cannot
+    /// be written, or cannot replace the old one, nothing of it is left, unless the process is killed: then the new file is
+    /// removed when another snapshot is written there, an hour later or more. If only syncing the folder fails, that is an
+    /// error as well, though the snapshot is there. The file has the permissions of the old one, if there is one.
     ///
-    /// Writers wait while the filter is copied in memory, a millisecond or so a megabyte; readers do not.
+    /// Writers wait while the filter is copied in memory, about a millisecond per megabyte; readers do not.
     ///
     /// # Errors
     ///
-    /// [`Error::Snapshot`]: there is no filter yet, or it was taken away before the file had its name; or there is no memory
-    /// for the copy, or the file cannot be written, or one is there that is neither empty nor begins as a snapshot does:
-    /// somebody else's, perhaps the database. [`Error::Store`].
+    /// [`Error::Snapshot`]: if there is no filter yet, or it was discarded before the file had its name; if there is no memory
+    /// for the copy; if the file cannot be written; or if there is a file that is neither empty nor begins as a snapshot does,
+    /// and so is somebody else's, perhaps the database. [`Error::Store`].
     ///
     /// ```
     /// use std::sync::Arc;
@@ -328,7 +328,7 @@ impl<S: Store> Guarded<S> {
         self.shared.write_snapshot(file.as_ref())
     }
 
-    /// Why the snapshot that the guard was to be opened from was not used; `None` if it was, or there was to be none.
+    /// Returns why the snapshot that the guard was to be opened from was not used; `None` if it was used, or none was given.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore, SnapshotError};
@@ -343,16 +343,17 @@ impl<S: Store> Guarded<S> {
         self.shared.rejected.as_ref()
     }
 
-    /// Looks for keys of the store that the filter takes for absent, among about `samples` of them, spread over as many as the
-    /// filter has, or the store says it has if that is less, and those after them. There is none, unless somebody has
-    /// written around the guard; if there is, the filter is built anew at once, as by [`rebuild`](Self::rebuild). Which keys
-    /// are looked at differs from call to call. Without a filter, or before it has been built, it says that none was checked.
+    /// Looks for keys of the store that the filter takes for absent. It checks about `samples` keys, spread over as many as the
+    /// filter has, or over as many as the store says it has if that is less, and over those after them. There is no such key
+    /// unless somebody has written around the guard; if there is one, the filter is rebuilt at once, as by
+    /// [`rebuild`](Self::rebuild). Each call checks other keys. Without a filter, or before it has been built, no key is
+    /// checked.
     ///
     /// Scans the store's keys. May run while others read and write.
     ///
     /// # Errors
     ///
-    /// The store's. If a key that the filter takes for absent was found before, the filter is built anew all the same.
+    /// The store's. If a key that the filter takes for absent was found before the error, the filter is rebuilt all the same.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore};
@@ -374,19 +375,19 @@ impl<S: Store> Guarded<S> {
         verified.map(|()| verification)
     }
 
-    /// The store. Write to it through the guard only.
+    /// Returns the store. Write to it only through the guard.
     pub fn store(&self) -> &S {
         &self.shared.store
     }
 
-    /// Ends the guard's scan, as soon as the store has yielded one more key and [`Builder::on_progress`] has returned, and
-    /// gives the store back. To have a filter at once when the store is guarded again, take a [`snapshot`](Self::snapshot)
-    /// first.
+    /// Ends the guard and returns the store. A scan ends as soon as the store has yielded one more key and
+    /// [`Builder::on_progress`] has returned. To have a filter at once when the store is guarded again, take a
+    /// [`snapshot`](Self::snapshot) first.
     ///
     /// # Panics
     ///
-    /// On the thread of the scan: in [`Builder::on_progress`], and in code of the store that the scan runs. The store is
-    /// dropped when that scan has ended.
+    /// If called on the thread of the scan: in [`Builder::on_progress`], or in code of the store that the scan runs. The store
+    /// is dropped when that scan has ended.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore, Store};
@@ -399,7 +400,7 @@ impl<S: Store> Guarded<S> {
     /// ```
     pub fn into_store(self) -> S {
         let shared = Arc::clone(&self.shared);
-        // All other references are those of scans' threads, which have ended then, unless this is one of them.
+        // All other references belong to scan threads, which have ended then, unless this is one of them.
         drop(self);
         Arc::into_inner(shared).expect("a scan that asks for the store has it itself").store
     }
@@ -415,7 +416,7 @@ impl<S: Store> Drop for Guarded<S> {
         self.shared.stop.store(true, Ordering::Relaxed);
         let workers = core::mem::take(&mut *self.workers.lock());
         for worker in workers {
-            // It may be the worker itself that drops this, in `on_progress`: it ends soon.
+            // The worker itself may drop this, in `on_progress`: it ends soon.
             if !is_this_thread(&worker) {
                 drop(worker.join());
             }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::store::{Generation, Scanned, Store, Value, Write};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, SCHEDULED};
 
-/// Shards: threads of a stress test should not queue up.
+/// Number of shards: threads of a stress test should not queue up.
 const SHARDS: usize = if SCHEDULED { 2 } else { 64 };
 
 type Shard = HashMap<Box<[u8]>, Value, ahash::RandomState>;
@@ -33,13 +33,13 @@ pub struct HashMapStore {
     writes: AtomicU64,
 }
 
-/// No code of the user's runs in it. (Its locks are not poisoned, and so do not say it themselves.)
+/// No user code runs in it. (Its locks are never poisoned, and so do not implement this themselves.)
 impl RefUnwindSafe for HashMapStore {}
 /// As above.
 impl UnwindSafe for HashMapStore {}
 
 impl HashMapStore {
-    /// An empty store.
+    /// Creates an empty store.
     #[must_use]
     pub fn new() -> Self {
         HashMapStore {
@@ -58,9 +58,9 @@ impl HashMapStore {
         self.shards[self.shard_of(key)].lock()
     }
 
-    /// Counts a write, under its shard's lock: whoever sees the write sees the count.
+    /// Counts a write, under its shard's lock: a thread that sees the write sees the count.
     fn count(&self) {
-        // Relaxed: the shards' locks order it for whoever holds them all.
+        // Relaxed: the shards' locks order it for a thread that holds them all.
         self.writes.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -69,7 +69,7 @@ impl HashMapStore {
     }
 }
 
-/// A store's lineage in a process: a child of a fork goes on from where its parent was with other writes.
+/// A store's lineage in a process: the child of a fork continues from its parent's state with other writes.
 fn lineage_in(process: u32, own: u128) -> u128 {
     own ^ u128::from(process)
 }

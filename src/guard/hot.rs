@@ -1,36 +1,37 @@
-//! Between the guard and a cache of values: the only file that knows what the cache is.
+//! Adapts a cache of values to the guard: the only file that knows what the cache is.
 //!
-//! Whoever calls these keeps the coherence rules [D5]: `put` only inside of `Stripes::if_unchanged`, `remove` only by a
+//! The callers keep the coherence rules [D5]: `put` is called only inside `Stripes::if_unchanged`, and `remove` only by a
 //! writer that holds the key's stripe, before its commit.
 
 use super::store::Value;
 use crate::cache::Cache;
 use crate::sync::{AtomicBool, AtomicU32, Ordering};
 
-/// What an entry takes beside the bytes of its key and value: slot, tag, mark and queues, two headers of allocations, and the
-/// counts of an `Arc`.
+/// What an entry takes in addition to the bytes of its key and value: slot, tag, mark and queues, two headers of allocations,
+/// and the counts of an `Arc`.
 const OVERHEAD: u64 = 80;
 
-/// Bytes of the cache for each key that was asked for once and is remembered: about what a small entry takes.
+/// Bytes of the cache per remembered key that was asked for once: about what a small entry takes.
 const BYTES_PER_SEEN: u64 = 128;
-/// One of so many keys looks whether the cache is full.
+/// One key in this many checks whether the cache is full.
 const LOOKS: u64 = 64;
 
 /// The hot keys' values, as many as there is room for.
 ///
-/// Once the cache is full, a key gets in when it is asked for a second time within about as many keys as there is room for
-/// (the "cache-on-second-hit rule" of Maggs and Sitaraman, Algorithmic nuggets in content delivery, 2015): where keys are asked
-/// for once, or all equally often, most look-ups are spared the insertion that would bring nothing.
+/// Once the cache is full, a key gets in when it is asked for a second time within about as many keys as there is room for (the
+/// "cache-on-second-hit rule" of Maggs and Sitaraman, Algorithmic nuggets in content delivery, 2015): where keys are asked for
+/// once, or all equally often, most look-ups are spared an insertion that would be of no use.
 #[derive(Debug)]
 pub(super) struct Hot {
     cache: Option<Cache<Box<[u8]>, Value>>,
-    /// Keys asked for lately: 32 bits of each one's hash, where others of it say. A power of two.
+    /// Keys asked for lately: 32 bits of the hash of each, in a place that other bits of the hash select. The length is a power
+    /// of two.
     seen: Box<[AtomicU32]>,
     is_full: AtomicBool,
 }
 
 impl Hot {
-    /// A cache of so many bytes; of none, if 0.
+    /// A cache of this many bytes; none if 0.
     pub(super) fn new(bytes: u64) -> Self {
         let cache = Cache::<Box<[u8]>, Value>::builder().max_weight(bytes);
         let cache = cache.weigher(|key, value| (key.len() + value.len()) as u64 + OVERHEAD);
@@ -42,11 +43,11 @@ impl Hot {
         }
     }
 
-    /// Whether the value of a key that was read from the store is worth keeping, by the key's hash.
+    /// Whether a value that was read from the store is worth keeping, by its key's hash.
     #[inline]
     pub(super) fn wants(&self, hash: u64) -> bool {
         let Some(cache) = &self.cache else { return false };
-        // Relaxed, all of these: advice.
+        // Relaxed, all of these: only advice.
         if hash >> 58 == hash % LOOKS {
             self.is_full.store(cache.weight() >= cache.capacity() / 8 * 7, Ordering::Relaxed);
         }
@@ -61,21 +62,21 @@ impl Hot {
         again
     }
 
-    /// The value of a key that was kept.
+    /// The value of a key, if it is in the cache.
     #[inline]
     pub(super) fn get(&self, key: &[u8]) -> Option<Value> {
         self.cache.as_ref()?.get(key)
     }
 
-    /// Whether the value of a key is kept; it is not taken for used.
+    /// Whether the value of a key is in the cache; this does not count as a use.
     pub(super) fn contains_key(&self, key: &[u8]) -> bool {
         self.cache.as_ref().is_some_and(|cache| cache.contains_key(key))
     }
 
-    /// Keeps a value for a while, if it is not too large.
+    /// Puts a value into the cache, if it is not too large.
     pub(super) fn put(&self, key: &[u8], value: &Value) {
         if let Some(cache) = &self.cache {
-            // Refused if it is larger than all that may be kept: then the store is asked each time.
+            // It is refused if it is larger than the whole cache: then the store is asked each time.
             let _ = cache.insert(key.into(), value.clone());
         }
     }
@@ -94,7 +95,7 @@ impl Hot {
         }
     }
 
-    /// What is kept, in bytes, with `OVERHEAD` for each entry.
+    /// The contents of the cache, in bytes, with `OVERHEAD` for each entry.
     pub(super) fn weight(&self) -> u64 {
         self.cache.as_ref().map_or(0, Cache::weight)
     }
@@ -106,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    /// One of the hashes that have [`Hot::wants`] look whether the cache is full.
+    /// One of the hashes for which [`Hot::wants`] checks whether the cache is full.
     const LOOKING: u64 = 0;
     const ONE: u64 = 5 << 32 | 1;
     const ANOTHER: u64 = 6 << 32 | 1;

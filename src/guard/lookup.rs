@@ -1,4 +1,4 @@
-//! [`Guarded`]: look-ups. The cache is asked, the filter, what is remembered of false positives, and the store [D5].
+//! [`Guarded`]: look-ups. They ask, in this order, the cache, the filter, the memory of false positives, and the store [D5].
 
 use super::error::Error;
 use super::guarded::Guarded;
@@ -7,12 +7,12 @@ use super::stats::{Counts, Event};
 use super::store::{Store, Value};
 use super::stripes::{Seen, stripe_of};
 
-/// What a guard says of a key without its store: of [`Guarded::get_if_known`].
+/// What a guard knows about a key without its store: the result of [`Guarded::get_if_known`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Known {
     /// The key has this value: it was in the cache.
     Present(Value),
-    /// The store does not hold the key: the filter says so, or it is remembered that the store has said so.
+    /// The store does not hold the key: the filter says so, or the store is remembered to have said so.
     Absent,
     /// Only the store knows.
     Unknown,
@@ -39,13 +39,13 @@ enum Judgement {
 #[derive(Clone, Copy, PartialEq)]
 enum Asked {
     Yes,
-    /// It has not been of use for long.
+    /// The filter was not asked: it has not been of use for long.
     Idle,
-    /// There is none.
+    /// There is no filter.
     None,
 }
 
-/// What the store's answer counts as. A key that is there would have passed.
+/// What the store's answer counts as. A key that is there would have passed the filter.
 #[inline]
 fn answered(found: bool, asked: Asked) -> Event {
     match (found, asked) {
@@ -57,12 +57,12 @@ fn answered(found: bool, asked: Asked) -> Event {
 }
 
 impl<S: Store> Guarded<S> {
-    /// The value of a key.
+    /// Returns the value of a key.
     ///
-    /// Takes no lock unless the store is asked or the key is a false positive that repeats; and writes no shared memory either,
-    /// but for the mark of a cached value that was not hit often yet. A thread whose last 4,096 look-ups were all of keys that
-    /// the store holds does not ask the filter, until one is not there; those of a thread that has ended count for one that
-    /// comes after it.
+    /// It takes no lock unless the store is asked or the key is a repeated false positive, and writes no shared memory either,
+    /// except the mark of a cached value that has not been hit often yet. A thread whose last 4,096 look-ups were all of keys
+    /// that the store holds does not ask the filter, until a key is not there; look-ups of a thread that has ended count for a
+    /// thread that comes after it.
     ///
     /// # Errors
     ///
@@ -92,13 +92,13 @@ impl<S: Store> Guarded<S> {
         Ok(value)
     }
 
-    /// What is known of a key without the store, for which this never waits. Where it is not [`Known::Unknown`],
-    /// [`Guarded::get`] would have answered the same. So a task asks this first, and hands only what is unknown to a thread
-    /// that may block.
+    /// Returns what is known about a key without the store, for which this never waits. Unless the result is
+    /// [`Known::Unknown`], [`Guarded::get`] would have answered the same. So an asynchronous task can call this first, and hand
+    /// only unknown keys to a thread that may block.
     ///
-    /// Counted as a look-up if it answers; if not, the `get` that follows is. A thread that only does those finds nearly every
-    /// key, so that after some thousands its `get` does not ask the filter: the first false positive then counts as
-    /// [unfiltered](super::Stats::unfiltered).
+    /// It is counted as a look-up if it answers; if not, the `get` that follows is. A thread that does only such `get`s finds
+    /// nearly every key, so that after a few thousand its `get` does not ask the filter: the first false positive then counts
+    /// as [unfiltered](super::Stats::unfiltered).
     ///
     /// ```
     /// use std::sync::Arc;
@@ -142,9 +142,9 @@ impl<S: Store> Guarded<S> {
         }
     }
 
-    /// Whether the store holds a key. A look-up as [`Guarded::get`], and counted as one, but the store need not read the value
-    /// ([`Store::contains_key`]), and the cache stays as it is: a value that was read for this is not kept, and one that is
-    /// there is not taken for used.
+    /// Returns whether the store holds a key. This is a look-up as [`Guarded::get`], and counted as one, but the store need not
+    /// read the value ([`Store::contains_key`]), and the cache stays as it is: a value that was read for this is not cached,
+    /// and a cached value does not count as used.
     ///
     /// # Errors
     ///
@@ -173,7 +173,7 @@ impl<S: Store> Guarded<S> {
         Ok(found)
     }
 
-    /// The values of many keys, in their order. The store is asked once, for those that pass.
+    /// Returns the values of many keys, in their order. The store is asked once, for the keys that pass the filter.
     ///
     /// # Errors
     ///
@@ -181,7 +181,7 @@ impl<S: Store> Guarded<S> {
     ///
     /// # Panics
     ///
-    /// If the store answers for another number of keys.
+    /// If the store returns another number of answers than it was asked for.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore};
@@ -221,7 +221,7 @@ impl<S: Store> Guarded<S> {
             self.learn(lookup, value.as_ref(), asked, counters);
             values[number] = value;
         }
-        // Of what came before them in the batch, too.
+        // This includes the keys before them in the batch.
         if values.contains(&None) {
             counters.filter_is_of_use();
         }
@@ -233,11 +233,11 @@ impl<S: Store> Guarded<S> {
         Lookup { key, hash, seen: self.shared.stripes.look(stripe_of(hash)) }
     }
 
-    /// [`Guarded::judge`], but for a filter that has not been of use for long: that is not asked.
+    /// As [`Guarded::judge`], except that a filter that has not been of use for long is not asked.
     #[inline]
     fn judge_unless_idle(&self, lookup: Lookup<'_>, counters: &Counts) -> Judgement {
         if counters.filter_is_idle() {
-            // Until the store has it [D8]: it may fail, or panic.
+            // Until the store is known to have the key [D8]: it may fail, or panic.
             counters.filter_is_of_use();
             return Judgement::Perhaps(Asked::Idle);
         }
@@ -260,7 +260,7 @@ impl<S: Store> Guarded<S> {
         Judgement::Absent
     }
 
-    /// What the store has answered is counted, and goes where it will be looked for, unless a write came between.
+    /// Counts the store's answer, and keeps it in the cache or the memory of absent keys, unless a write came between.
     #[inline]
     fn learn(&self, lookup: Lookup<'_>, value: Option<&Value>, asked: Asked, counters: &Counts) {
         self.note(lookup, value.is_some(), asked, counters);
@@ -270,7 +270,7 @@ impl<S: Store> Guarded<S> {
         }
     }
 
-    /// Whether the store has the key is counted; a key that it does not have is remembered, as values are.
+    /// Counts whether the store has the key, and remembers a key that it does not have, as values are cached.
     #[inline]
     fn note(&self, lookup: Lookup<'_>, found: bool, asked: Asked, counters: &Counts) {
         counters.count(answered(found, asked));
@@ -284,7 +284,7 @@ impl<S: Store> Guarded<S> {
         if asked == Asked::Yes {
             let Lookup { key, hash, seen } = lookup;
             if !self.shared.stripes.note_absent(stripe_of(hash), seen, hash, key) {
-                // It may be this key that was announced, or deleted: then the filter was not wrong.
+                // This key may be the one that was announced, or deleted: then the filter was not wrong.
                 counters.count(Event::PassedBesideWrite);
             }
         }

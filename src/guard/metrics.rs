@@ -1,14 +1,14 @@
-//! Export to whatever recorder the `metrics` crate has: feature `metrics`.
+//! Export to the recorder that is installed for the `metrics` crate: feature `metrics`.
 
 use super::Stats;
 use crate::export::report;
 
 impl Stats {
-    /// Reports everything to the recorder that is installed, labelled `guard = name`. Counters are set to what they are now,
+    /// Reports everything to the recorder that is installed, labelled `guard = name`. Counters are set to their current values,
     /// so that it does not matter how often this is called; call it when your exporter is about to be read.
     ///
-    /// Counters never fall: give a guard that is made anew another name, or its counts are not seen until they exceed those of
-    /// the one before.
+    /// Counters never fall: give a guard that replaces another a new name, or its counts are not seen until they exceed those
+    /// of its predecessor.
     ///
     /// Counters: `koel_guard_blocked_total`, `koel_guard_passed_found_total`, `koel_guard_passed_absent_total`,
     /// `koel_guard_passed_beside_write_total`, `koel_guard_unfiltered_total`, `koel_guard_cache_hits_total`,

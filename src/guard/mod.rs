@@ -17,38 +17,38 @@
 //! # Ok::<(), koel::guard::Error<std::convert::Infallible>>(())
 //! ```
 //!
-//! It is never wrong: a key that the store holds is never reported absent, however threads meet, commits fail, the filter
-//! fills up or the process is killed; and a value is never older than the last write that was over before the
-//! look-up began. `docs/design.md` has the rules and why they hold. All writes must go through the guard, and while a
-//! guard is open nobody else may write to its store: to its table, that is, or keyspace; others of the same database are yours.
+//! It is never wrong. A key that the store holds is never reported absent, however threads interleave, commits fail, the filter
+//! fills up or the process is killed; and a value is never older than the last write that had completed when the look-up began.
+//! `docs/design.md` has the rules and why they hold. All writes must go through the guard: while a guard is open, nobody else
+//! may write to its store, that is, to its table or keyspace. Other tables or keyspaces of the same database are yours.
 
-// From what is seen to what it stands on; the builder is named by the guard that it builds, and `shared` knows of the
-// scan that `rebuild` makes:
+// From the public surface down to what it is built on. Two files depend upwards: `guarded` names the builder, and `shared` the
+// scan of `rebuild`:
 //
 // | file | duty |
 // | --- | --- |
 // | `builder` | options; opening |
 // | `lookup` | look-ups |
-// | `guarded` | writes, and what is asked of the whole |
-// | `compute` | a write that depends on what is there |
+// | `guarded` | writes, and operations on the whole guard |
+// | `compute` | a write that depends on the current value |
 // | `batch` | several writes at once |
 // | `verify` | samples for false negatives |
 // | `rebuild` | a filter from the store's keys, while serving |
 // | `snapshot` | the filter in a file |
-// | `scanning` | whose scan this thread is |
+// | `scanning` | which guard this thread scans for |
 // | `section` | one write: the order rules |
 // | `shared` | what they all share |
 // | `filter` | the filter that readers ask |
 // | `bloom` | the Bloom filter |
 // | `stripes` | locks and versions, one for many keys |
-// | `absent` | false positives that repeat |
-// | `hot` | between guard and cache |
+// | `absent` | repeated false positives |
+// | `hot` | the cache as the guard uses it |
 // | `stats`, `metrics`, `serde` | counters; the features that export them |
 // | `redb`, `fjall`, `hash_map` | stores |
-// | `dyn_store` | one that is chosen as the program runs |
-// | `store` | what a store is |
+// | `dyn_store` | a store chosen at run time |
+// | `store` | the trait of stores |
 // | `error` | errors |
-// | `policy` | filters for blocks of sorted tables; by itself |
+// | `policy` | filters for blocks of sorted tables; independent of the rest |
 
 // In the order in which the documentation shows their methods.
 mod guarded;

@@ -1,10 +1,10 @@
-//! Filters for the blocks of sorted tables, as LevelDB has them: built once from a block's keys, kept as bytes beside it.
+//! Filters for the blocks of sorted tables, as in LevelDB: built once from a block's keys, and kept as bytes next to it.
 
 use std::sync::Arc;
 
 use crate::filter::{CuckooFilter, FilterView, Xxh3};
 
-/// Makes a filter of a block's keys, as bytes, and looks keys up in such bytes.
+/// Makes a filter of a block's keys, in the form of bytes, and looks keys up in such bytes.
 ///
 /// ```
 /// use koel::guard::{BloomPolicy, CuckooPolicy, FilterPolicy};
@@ -18,18 +18,18 @@ use crate::filter::{CuckooFilter, FilterView, Xxh3};
 /// }
 /// ```
 pub trait FilterPolicy: Send + Sync {
-    /// Names the bytes that `build` makes: another name, other bytes. To be kept with them.
+    /// Returns the name of the format that `build` writes: another format has another name. It should be stored with the bytes.
     fn name(&self) -> &'static str;
 
     /// Appends a filter of these keys to `out`. Keys may repeat, and be in any order.
     fn build(&self, keys: &[&[u8]], out: &mut Vec<u8>);
 
-    /// Whether a key may be among those that a filter was built from. False is certain. True for all keys, if the bytes are
-    /// not a filter of this policy.
+    /// Returns whether a key may be among those that a filter was built from. False is certain. If the bytes are not a filter
+    /// of this policy, the result is true for all keys.
     fn may_match(&self, key: &[u8], filter: &[u8]) -> bool;
 }
 
-/// What leads to a policy is a policy.
+/// A pointer to a policy is a policy.
 macro_rules! forwarded {
     ($(#[$docs:meta])* $pointer:ty) => {
         $(#[$docs])*
@@ -50,35 +50,35 @@ macro_rules! forwarded {
 }
 
 forwarded! {
-    /// One that is borrowed.
+    /// A borrowed policy.
     &P
 }
 forwarded! {
-    /// One that is chosen as the program runs: a `Box<dyn FilterPolicy>`.
+    /// A policy that is chosen at run time: a `Box<dyn FilterPolicy>`.
     Box<P>
 }
 forwarded! {
-    /// One that others use as well, or that is chosen as the program runs: an `Arc<dyn FilterPolicy>`.
+    /// A shared policy, or one that is chosen at run time: an `Arc<dyn FilterPolicy>`.
     Arc<P>
 }
 
 /// LevelDB's Bloom filter, byte for byte: its tables can be read and written with it.
 ///
-/// So many bits a key, at least 64 in all, then one byte with the number of probes: 0.69 (the natural logarithm of 2) times
-/// the bits a key, in 1..=30. More than 30 in that byte are reserved for other encodings, and match every key. From 64 bits
-/// a key on there are no more: with 30 probes they would let no fewer pass.
+/// The bytes are this many bits per key, at least 64 in all, then one byte with the number of probes: 0.69 (the natural
+/// logarithm of 2) times the bits per key, in 1..=30. Values above 30 in that byte are reserved for other encodings, and match
+/// every key. Bits per key are limited to 64: with 30 probes more bits would let no fewer keys pass.
 ///
-/// For blocks, as LevelDB's: all probes of a key come from one hash of 32 bits. An absent key that has the hash of one that is
-/// there passes, however many bits a key has: of a million keys 0.02% do for that alone, of ten million 0.2%, of a hundred
-/// million 2%. Beyond some million keys take a [`CuckooPolicy`], or, for look-ups that do not check a checksum first, a filter
-/// that is kept: [`FilterView`], or a [`CuckooFilter`].
+/// It is meant for blocks, as LevelDB's: all probes of a key come from one hash of 32 bits. An absent key that has the same
+/// hash as a present one passes, however many bits there are per key: with a million keys 0.02% pass for that alone, with ten
+/// million 0.2%, with a hundred million 2%. Beyond a few million keys use a [`CuckooPolicy`], or, for look-ups that do not
+/// verify a checksum first, a filter that is kept: [`FilterView`], or a [`CuckooFilter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BloomPolicy {
     bits_per_key: usize,
 }
 
 impl BloomPolicy {
-    /// So many bits a key: 10 let about one absent key of a hundred pass.
+    /// A policy with this many bits per key: 10 let about one absent key in a hundred pass.
     #[must_use]
     pub fn new(bits_per_key: usize) -> Self {
         BloomPolicy { bits_per_key: bits_per_key.min(MOST_BITS) }
@@ -89,7 +89,7 @@ impl BloomPolicy {
     }
 }
 
-/// Bits a key that are worth their memory.
+/// The most bits per key that are worth their memory.
 const MOST_BITS: usize = 64;
 
 /// LevelDB's hash of bytes, which is like MurmurHash, with the seed of its Bloom filters.
@@ -148,24 +148,24 @@ impl FilterPolicy for BloomPolicy {
     }
 }
 
-/// A cuckoo filter: from ten thousand keys on fewer bits a key than a [`BloomPolicy`], at the same rate of 1.3% or less.
-/// A block of a thousand keys takes a quarter more than Bloom's at 1%, a twentieth more at 0.1%.
+/// A cuckoo filter: from ten thousand keys on it takes fewer bits per key than a [`BloomPolicy`], at the same rate of 1.3% or
+/// less. A block of a thousand keys takes a quarter more than Bloom's at 1%, a twentieth more at 0.1%.
 ///
-/// The bytes are a [`CuckooFilter`]'s, with its header of 64 bytes and a checksum. A look-up checks them all first: cheap in
-/// a block's filter, and bytes that are damaged match every key. For a whole table, keep a
-/// [`FilterView`] instead, which checks once.
+/// The bytes are a [`CuckooFilter`]'s, with its header of 64 bytes and a checksum. A look-up verifies the checksum of all bytes
+/// first. That is cheap for a block's filter, and damaged bytes match every key. For a whole table, keep a [`FilterView`]
+/// instead, which verifies once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CuckooPolicy {
     rate: f64,
 }
 
 impl CuckooPolicy {
-    /// With this rate of false positives, above 0 and below 1; of less than 1e-8, which is what fingerprints of 32 bits can do,
-    /// with that.
+    /// A policy with this rate of false positives, above 0 and below 1. The lowest rate is 1e-8, which is what fingerprints of
+    /// 32 bits can do; rates below it are raised to it.
     ///
     /// # Panics
     ///
-    /// If it is not.
+    /// If the rate is not above 0 and below 1.
     #[must_use]
     #[track_caller]
     pub fn new(false_positive_rate: f64) -> Self {
@@ -175,9 +175,10 @@ impl CuckooPolicy {
     }
 }
 
-/// What fingerprints of 32 bits can do in any layout.
+/// The lowest rate that fingerprints of 32 bits achieve in any layout.
 const MIN_RATE: f64 = 1e-8;
-/// Seeds that are tried: of keys that were chosen for it, more may share two buckets than fit; with the next they do not.
+/// Seeds that are tried: more keys may share two buckets than fit if they were chosen for one seed; with the next seed they do
+/// not.
 const SEEDS: u64 = 4;
 
 impl FilterPolicy for CuckooPolicy {
@@ -196,7 +197,7 @@ impl FilterPolicy for CuckooPolicy {
             };
             keys.iter().all(fits).then_some(filter)
         });
-        // No filter, no bytes: every key matches.
+        // Without a filter no bytes are written: every key matches.
         if let Some(filter) = filter {
             out.extend(filter.to_bytes());
         }

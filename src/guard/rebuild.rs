@@ -14,15 +14,15 @@ use crate::filter::FilterError;
 use crate::reclaim::discard;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 
-/// Progress is told each time so many keys have been scanned.
+/// Progress is reported each time this many keys have been scanned.
 const STEP: u64 = 4096;
-/// Keys that there will be, unless somebody has said how many.
+/// The expected number of keys if none was given.
 pub(super) const EXPECTED_KEYS: u64 = 1000;
-/// A scan that has failed is tried again after as many writes as it had seen keys, and so many at least: each write pays for a
-/// key or two.
+/// A scan that has failed is tried again after as many writes as it had seen keys, and at least this many: each write pays for
+/// a key or two.
 const FEWEST_WRITES: u64 = 4096;
 
-/// How far the scan of the store is.
+/// The progress of the scan of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
@@ -30,12 +30,12 @@ pub struct Progress {
     pub phase: Phase,
     /// Keys that the current or last scan has seen.
     pub scanned: u64,
-    /// Keys that it will see, about: as many as the store says, unless it has just said far too many; else as
-    /// [`Builder::expected_keys`](super::Builder::expected_keys) or the filter before; 0 if nobody knows.
+    /// About how many keys it will see: as many as the store says, unless it has just said far too many; else as many as
+    /// [`Builder::expected_keys`](super::Builder::expected_keys) or the previous filter says; 0 if nothing is known.
     pub expected: u64,
 }
 
-/// What a guard is doing about its filter.
+/// The state of a guard's filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Phase {
@@ -43,12 +43,12 @@ pub enum Phase {
     Ready,
     /// A scan is running. Look-ups pass, or ask an older filter.
     Rebuilding,
-    /// There is no filter: none was asked for, or the scan has failed. That is tried again after as many writes as it had
-    /// seen keys, and 4,096 at least.
+    /// There is no filter: none was asked for, or the scan has failed. A failed scan is tried again after as many writes as it
+    /// had seen keys, and at least 4,096.
     Unfiltered,
 }
 
-/// A filter that is being built: the scan puts the store's keys in, and writes what has changed since the scan began.
+/// A filter that is being built: the scan adds the store's keys, and writes add what has changed since the scan began.
 #[derive(Debug)]
 pub(super) struct Rebuild {
     filter: Arc<Active>,
@@ -56,29 +56,29 @@ pub(super) struct Rebuild {
     pending: Mutex<Option<Pending>>,
 }
 
-/// What is to be done when the scan is over.
+/// Work that is left for the end of the scan.
 #[derive(Debug, Default)]
 struct Pending {
-    /// Hashes of keys that were deleted since it began: it may have yet to bring them, so they are taken out after it.
+    /// Hashes of keys that were deleted since the scan began. The scan may still be going to add them, so they are removed
+    /// after it.
     deleted: HashSet<u64, ahash::RandomState>,
-    /// Hashes of keys that were there when they were put, and no filter could say whether it knew them: it must have brought
-    /// them, also those that were deleted since. `MOST_HELD` at the most.
+    /// Hashes of keys that were there when they were put, while no filter could say whether it knew them. The scan must have
+    /// added them, also those that were deleted since. At most `MOST_HELD`.
     held: HashSet<u64, ahash::RandomState>,
 }
 
-/// What is to follow a scan.
+/// What follows a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// Nothing: what it has made will do, or the guard is to end.
+    /// Nothing: its filter will do, or the guard is to end.
     Nothing,
-    /// Another: what it has made is not to be trusted, or more has come than there was room for.
+    /// Another scan: its filter is not to be trusted, or more keys came than there was room for.
     Another,
-    /// Another, for as many keys as are known: there were to be far more, as the store had said, or more than there can be a
-    /// filter for.
+    /// Another scan, for as many keys as are known: the store had announced far more, or more than there can be a filter for.
     Smaller,
 }
 
-/// Keys that are looked for when a scan is over, with their writers waiting.
+/// The most keys that are looked for when a scan is over, while their writers wait.
 const MOST_HELD: usize = 4096;
 
 impl Rebuild {
@@ -86,16 +86,17 @@ impl Rebuild {
         Rebuild { filter: Arc::new(filter), pending: Mutex::new(Some(Pending::default())) }
     }
 
-    /// A key has come. The caller holds its stripe.
+    /// Notes that a new key was put. The caller holds its stripe.
     pub(super) fn note_put(&self, hash: u64, stripe: usize) {
-        // If so, a fingerprint of this hash is in or to come, and would be taken out: it stays instead.
+        // If so, a fingerprint of this hash is in, or is still to come, and would be removed at the end: it stays instead.
         let was_deleted = self.pending.lock().as_mut().is_some_and(|pending| pending.deleted.remove(&hash));
         if !was_deleted {
             self.filter.add(hash, stripe);
         }
     }
 
-    /// A key was put that had come before. The caller holds its stripe. False: it is not in, though the scan is over.
+    /// Notes that a key was put that was there already. The caller holds its stripe. Returns false if it is not in the filter,
+    /// though the scan is over.
     pub(super) fn note_held(&self, hash: u64, stripe: usize) -> bool {
         let Some(Pending { held, .. }) = &mut *self.pending.lock() else {
             return self.filter.may_contain(hash, stripe);
@@ -106,8 +107,9 @@ impl Rebuild {
         true
     }
 
-    /// A key has left. The caller holds its stripe. False: it is not in, though the scan is over; or it had left before, and
-    /// somebody else has put it back (or another key has its hash, which costs a scan).
+    /// Notes that a key was deleted. The caller holds its stripe. Returns false if it is not in the filter, though the scan is
+    /// over; or if it had been deleted before, and somebody else has put it back (or another key has its hash, which costs a
+    /// scan).
     pub(super) fn note_delete(&self, hash: u64, stripe: usize) -> bool {
         match &mut *self.pending.lock() {
             Some(pending) => pending.deleted.insert(hash),
@@ -115,8 +117,8 @@ impl Rebuild {
         }
     }
 
-    /// The scan is over: every key that was there is in, and what was deleted meanwhile goes out. False: not all of that is
-    /// in, and the filter is not to be trusted.
+    /// Ends the scan: every key that was there is in the filter, and keys that were deleted meanwhile are removed. Returns
+    /// false if not all of these are in, and the filter is not to be trusted.
     fn settle(&self) -> bool {
         let deleted = {
             let mut pending = self.pending.lock();
@@ -152,13 +154,13 @@ impl<S: Store> Shared<S, S::Error> {
         }
     }
 
-    /// Scans the store into a new filter and puts that in place of the old one. In a thread of its own.
+    /// Scans the store into a new filter and replaces the old one by it. Runs in a thread of its own.
     pub(super) fn rebuild(&self) {
         let scans = scanning::begin(self);
-        // Whether the store is believed how many keys it has: after it has said far too many, or more than there can be a
-        // filter for, not again. So one scan at the most is for that.
+        // Whether the store's number of keys is believed: not again after it was far too high, or higher than there can be a
+        // filter for. So at most one scan is wasted on it.
         let mut believes = true;
-        // Until one is published that is not worn at once, and nobody has asked for another.
+        // Until a filter is published that is not worn at once, and nobody has asked for another.
         loop {
             let mut failure = match catch_unwind(AssertUnwindSafe(|| self.scan(believes))) {
                 Ok(Ok(Next::Another)) => continue,
@@ -174,19 +176,20 @@ impl<S: Store> Shared<S, S::Error> {
                 }
             };
             let is_over = self.end_unless_asked_again(&mut failure);
-            // With nothing locked, and the end told: an error of the user's type, or the one that it has replaced.
+            // With nothing locked, and after the end was recorded: an error of the user's type, or the one that it has
+            // replaced.
             discard(Box::new(failure));
             if is_over {
                 break;
             }
         }
         drop(scans);
-        // Of a scan that panics the failure is told; a panic of the listener's last call is nobody's.
+        // A panic of the scan is reported as its failure; a panic of the listener in its last call is dropped.
         catch_unwind(AssertUnwindSafe(|| self.tell())).unwrap_or_else(discard);
     }
 
-    /// Somebody has written around the guard: the filter says "absent" of keys that are there, or may. It is taken away at
-    /// once, and a scan that is running is followed by another.
+    /// Discards the filter, since somebody has written around the guard: it says "absent" for keys that are there, or may do
+    /// so. It is taken away at once, and a scan that is running is followed by another.
     pub(super) fn distrust(&self) {
         {
             let mut again = self.again.lock();
@@ -201,19 +204,21 @@ impl<S: Store> Shared<S, S::Error> {
         }
         // With nothing locked: it is large.
         self.active.flush();
-        // A snapshot of it that was to get its name when this was asked for has it from here on; a later one gets none.
+        // A snapshot of the filter that was about to get its name has it from here on; a later one gets none.
         drop(self.naming.lock());
     }
 
-    /// Somebody may have written around the guard: nothing that was learned from the store is true for sure.
+    /// Forgets what was learned from the store: somebody may have written around the guard, so that none of it is certain.
     fn forget(&self) {
-        // First: nobody who has asked the store before puts what it said into the cache after, as the versions have changed.
+        // First: a caller that has asked the store before cannot put its answer into the cache afterwards, because the versions
+        // have changed.
         self.stripes.freeze().forget();
         self.hot.clear();
     }
 
-    /// Somebody may have written around the guard: no snapshot from before is to fit the store any more. None is written until
-    /// there is another filter, so that one new generation is enough, however often another scan was asked for.
+    /// Moves the store on to another generation, if somebody may have written around the guard: no earlier snapshot is to fit
+    /// the store any more. None is written until there is another filter, so that one new generation is enough, however often
+    /// another scan was asked for.
     fn renew_generation(&self) -> Result<(), Error<S::Error>> {
         if self.again.lock().is_new_generation_due {
             self.store.renew_generation().map_err(Error::Store)?;
@@ -222,7 +227,7 @@ impl<S: Store> Shared<S, S::Error> {
         Ok(())
     }
 
-    /// The scan is over, well or with a failure, unless another one must follow. If it is, the failure of the scan before is
+    /// Ends the scan, successful or failed, unless another one must follow. If it ends, the failure of the previous scan is
     /// handed back.
     fn end_unless_asked_again(&self, failure: &mut Option<Error<S::Error>>) -> bool {
         let again = self.again.lock();
@@ -234,19 +239,19 @@ impl<S: Store> Shared<S, S::Error> {
         true
     }
 
-    /// No scan is running; why the last one failed, if it has.
+    /// Notes that no scan is running, and why the last one failed, if it did.
     fn end(&self, failure: &mut Option<Error<S::Error>>) {
         // Relaxed, both: a number.
         self.patience.store(if failure.is_some() { self.writes_until_next() } else { 0 }, Ordering::Relaxed);
         self.crowded_patience.store(0, Ordering::Relaxed);
         core::mem::swap(&mut *self.failure.lock(), failure);
-        // Writers that still tell it tell nobody.
+        // Writers that still report to it do so in vain.
         *self.next.lock() = None;
         // Relaxed: who waits for it locks `failure` after it, as was done here before it.
         self.rebuilding.store(false, Ordering::Relaxed);
     }
 
-    /// There was no thread for the scan. The caller holds `again`.
+    /// Ends a scan for which there was no thread. The caller holds `again`.
     pub(super) fn end_before_it_began(&self) {
         // Relaxed, both: numbers; there is nothing else to be seen.
         self.patience.store(self.writes_until_next(), Ordering::Relaxed);
@@ -259,7 +264,7 @@ impl<S: Store> Shared<S, S::Error> {
         self.scanned.load(Ordering::Relaxed).max(FEWEST_WRITES)
     }
 
-    /// Scans once. The filter is made for as many keys as the store says, if it is believed.
+    /// Scans once. The filter is made for as many keys as the store says, if `believes`.
     fn scan(&self, believes: bool) -> Result<Next, Error<S::Error>> {
         // Relaxed, here and below: information.
         let before = self.scanned.load(Ordering::Relaxed);
@@ -274,14 +279,14 @@ impl<S: Store> Shared<S, S::Error> {
             Ok(Some(filter)) => filter,
             Ok(None) => return Ok(Next::Nothing),
             Err(error) => {
-                // The next one is made with what is known, and is not tried sooner.
+                // The next filter is made with what is known, and the next scan is not tried sooner.
                 self.scanned.store(before, Ordering::Relaxed);
                 return if believes { Ok(Next::Smaller) } else { Err(error.into()) };
             }
         };
         let rebuild = Arc::new(Rebuild::new(filter));
         let keys = {
-            // A write is over, and the scan sees it, or begins after this, and tells the rebuild.
+            // Each write is either over, and the scan sees it, or begins after this, and reports to the rebuild.
             let _frozen = self.stripes.freeze();
             let keys = self.store.scan_keys().map_err(Error::Store)?;
             *self.next.lock() = Some(Arc::clone(&rebuild));
@@ -295,43 +300,43 @@ impl<S: Store> Shared<S, S::Error> {
             if number % STEP == 0 {
                 self.tell();
             }
-            // Asked for each key: a store may take long to find one. Relaxed: soon enough.
+            // Checked for each key: a store may take long to find one. Relaxed: soon enough.
             if self.stop.load(Ordering::Relaxed) {
                 return Ok(Next::Nothing);
             }
         }
         if !rebuild.settle() {
-            // Somebody has written around the guard meanwhile, and put other keys, too, perhaps.
+            // Somebody has written around the guard meanwhile, and perhaps put other keys, too.
             self.distrust();
         }
         let published = self.publish(&rebuild);
-        // The old filter, with nothing locked: it is large.
+        // Frees the old filter, with nothing locked: it is large.
         self.active.flush();
         let (filter, scanned) = (&rebuild.filter, self.scanned.load(Ordering::Relaxed));
         if !published? || filter.is_worn(self.fewest_keys()) || filter.is_crowded_out() && scanned > room {
             return Ok(Next::Another);
         }
-        // Asked of what was made for more than it is made for at the least.
+        // Checked only if the filter was made for more keys than the minimum.
         let is_far_too_large = believes
             && room > with_spare(self.fewest_keys())
             && filter.is_far_too_large(filter.len().max(scanned).max(self.fewest_keys()));
         Ok(if is_far_too_large { Next::Smaller } else { Next::Nothing })
     }
 
-    /// Fewest keys that a filter is made for, before there is a quarter more.
+    /// The fewest keys that a filter is made for, before a quarter is added.
     fn fewest_keys(&self) -> u64 {
         self.expected_keys.unwrap_or(EXPECTED_KEYS)
     }
 
-    /// How many keys the filter of a scan is to have room for, after a scan that has seen so many `before`; and tells how many
-    /// the scan will see, about.
+    /// How many keys the filter of a scan is to have room for, after a scan that has seen `before` keys. Also notes about how
+    /// many keys the scan will see.
     fn expect_keys(&self, before: u64, believes: bool) -> u64 {
         let hint = self.store.len_hint().filter(|_| believes);
         // A store that does not know how many keys it has should not get a filter that is too small again. Nor need it be asked
-        // while there is a filter that has all its keys: it may count what was deleted long ago.
+        // while there is a filter that has all its keys: it may count keys that were deleted long ago.
         let (known, is_sure) = match self.active.pin() {
             Some(active) if active.crowded_stripes() == 0 => (active.len(), true),
-            // Others had no room in it.
+            // Other keys had no room in it.
             Some(active) => (active.len().max(before), false),
             // Relaxed, here and below: information.
             None => (self.known_keys.load(Ordering::Relaxed), false),
@@ -341,12 +346,12 @@ impl<S: Store> Shared<S, S::Error> {
         with_spare(hint.filter(|_| !is_sure).unwrap_or(0).max(known).max(self.fewest_keys()))
     }
 
-    /// Puts a filter that is whole in the place of the one that readers ask; not, and false, if it is not to be trusted.
+    /// Replaces the filter that readers ask by a complete one. If that is not to be trusted, does nothing and returns false.
     fn publish(&self, rebuild: &Rebuild) -> Result<bool, Error<S::Error>> {
-        // No write is between looking at the filters and telling them.
+        // No write is between looking at the filters and updating them.
         let _frozen = self.stripes.freeze();
         *self.next.lock() = None;
-        // Locked: who asks for another scan later finds this filter, to take it away, and is not overlooked at the end.
+        // Locked: a later request for another scan finds this filter, to take it away, and is not overlooked at the end.
         let again = self.again.lock();
         if !again.is_due {
             let bytes = size_of::<Arc<Active>>();
@@ -356,8 +361,9 @@ impl<S: Store> Shared<S, S::Error> {
         Ok(!again.is_due)
     }
 
-    /// Whether a scan is to be tried, after a write: the filter is worn or crowded out, or there is none since a scan has
-    /// failed. Only after some writes, if the last scan has failed; or if the filter is crowded out, as it may soon be worn.
+    /// Whether a scan is to be tried, after a write: if the filter is worn or crowded out, or there is none because a scan has
+    /// failed. If the last scan has failed, only after some writes; so too if the filter is crowded out, as it may soon be
+    /// worn.
     pub(super) fn wants_rebuild(&self) -> bool {
         let active = self.active.pin();
         let is_worn = active.as_ref().is_some_and(|active| active.is_worn(self.fewest_keys()));
@@ -365,13 +371,14 @@ impl<S: Store> Shared<S, S::Error> {
             return false;
         }
         let Some(left) = count_down(&self.patience) else {
-            // Nobody waits: a worn filter need not; and where there is none, none was asked for, or it is on its way.
+            // No writes are to be waited for: a worn filter is rebuilt at once; and where there is none, none was asked for, or
+            // it is being built.
             return is_worn || active.is_some_and(|active| self.is_crowded_for_long(&active));
         };
         left == 1
     }
 
-    /// After a write: whether there were as many as a filter that is crowded out has keys since that was seen.
+    /// After a write: whether there have been as many writes since the filter was seen to be crowded out as it has keys.
     fn is_crowded_for_long(&self, active: &Active) -> bool {
         let left = count_down(&self.crowded_patience);
         if left.is_none() {
@@ -382,8 +389,8 @@ impl<S: Store> Shared<S, S::Error> {
     }
 }
 
-/// Counts a write of those to be waited for; how many there were before, unless none. Of those who come at once one finds the
-/// last.
+/// Counts down the writes to be waited for. Returns how many there were before, unless none. Of concurrent callers, one finds
+/// the last.
 fn count_down(patience: &AtomicU64) -> Option<u64> {
     // Relaxed, both: a number.
     patience.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).ok()
@@ -413,7 +420,7 @@ mod tests {
         assert_eq!(guarded.stats().filter_keys, FEWEST_WRITES);
     }
 
-    /// A store whose scan has no end, and gives its first key when the guard is to end.
+    /// A store whose scan has no end, and yields its first key when the guard is to end.
     #[derive(Default)]
     struct Endless {
         inner: HashMapStore,
@@ -451,7 +458,7 @@ mod tests {
         }
     }
 
-    /// Keys may take long: it asks for no other one.
+    /// A key may take long: the guard asks for no further one.
     #[test]
     fn a_guard_that_is_dropped_or_asked_for_its_store_in_mid_scan_ends_it() {
         let ends: [fn(Guarded<Arc<Endless>>); 2] = [drop, |guarded| drop(guarded.into_store())];

@@ -14,9 +14,9 @@ use super::store::{Generation, Scanned, Store, Value, Write};
 use crate::file::{behind_links, own_beside, sync_names_beside};
 use crate::sync::Mutex;
 
-/// The table of keys and values, where nobody says which.
+/// The default table of keys and values.
 const DATA: &str = "koel.data";
-/// The table of the generation of that; those of other tables begin with it, and a dot.
+/// The table of its generation; those of other tables have this name, a dot and the table's name.
 const GENERATION: &str = "koel.generation";
 
 /// Keys and values.
@@ -27,8 +27,8 @@ type Row<'a> = TableDefinition<'a, (), (u128, u64)>;
 
 /// A redb database in a file: the embedded store that the guard is made for.
 ///
-/// Keys and values are in the table `koel.data`, or [in one of yours](RedbStore::with_table), the [`Generation`] in a table of
-/// its own. A write is a transaction, and is on disk when it returns, unless [`RedbStore::durable`] says otherwise.
+/// Keys and values are in the table `koel.data`, or [in one of yours](RedbStore::with_table); the [`Generation`] is in a table
+/// of its own. A write is a transaction, and is on disk when it returns, unless [`RedbStore::durable`] says otherwise.
 ///
 /// ```
 /// use koel::guard::{Guarded, RedbStore};
@@ -45,22 +45,22 @@ pub struct RedbStore {
     database: Arc<Database>,
     /// The name of the table of keys and values.
     data: Box<str>,
-    /// That of the table of its generation.
+    /// The name of the table of its generation.
     generation: Box<str>,
     lineage: u128,
     counts: Mutex<Counts>,
     durability: Durability,
 }
 
-/// Counts of generations that a store has given to its writes.
+/// The counts of generations that a store has given to its writes.
 #[derive(Debug)]
 struct Counts {
-    /// The highest, whatever has become of it: a savepoint that is restored takes the row back, and no generation may come
-    /// again.
+    /// The highest count, whatever became of its write: a savepoint that is restored takes the row back, and no generation may
+    /// occur twice.
     highest: u64,
-    /// The last that is in doubt: what is seen of the database need not be what it is when it is opened again. A commit that
-    /// has failed may be on the disk, and what was committed before this store was opened, or before it was to be as durable as
-    /// it is now, may not. A later one that succeeds settles it.
+    /// The last count in doubt: the database as it is seen now need not be the database as it is opened again. A failed commit
+    /// may be on the disk; and what was committed before this store was opened, or before it was set to be as durable as it is
+    /// now, may not. A later commit that succeeds settles the doubt.
     doubt: Option<u64>,
 }
 
@@ -69,32 +69,32 @@ impl Counts {
         Counts { highest: 0, doubt: Some(0) }
     }
 
-    /// All that was committed before may be less durable than it is to be.
+    /// Puts all counts in doubt: earlier commits may be less durable than the store is to be.
     fn doubt_all(&mut self) {
         self.doubt = Some(self.highest);
     }
 
-    /// A write with this count was committed.
+    /// Notes that a write with this count was committed.
     fn settle(&mut self, count: u64) {
         self.doubt = self.doubt.filter(|doubt| *doubt > count);
     }
 }
 
-/// A write that is being committed.
+/// A write whose commit is under way.
 struct Committing<'s> {
     counts: &'s Mutex<Counts>,
     count: u64,
 }
 
 impl Committing<'_> {
-    /// It was committed.
+    /// The commit has succeeded.
     fn done(self) {
         self.counts.lock().settle(self.count);
         core::mem::forget(self);
     }
 }
 
-/// It has failed.
+/// The commit has failed.
 impl Drop for Committing<'_> {
     fn drop(&mut self) {
         let mut counts = self.counts.lock();
@@ -103,31 +103,31 @@ impl Drop for Committing<'_> {
 }
 
 impl RedbStore {
-    /// The longest key: what every store here takes. (redb itself would take gigabytes, and a page holds few such keys.)
+    /// The longest key, the same as in every store here. (redb itself would take gigabytes, and a page holds few such keys.)
     pub const MAX_KEY_LEN: usize = u16::MAX as usize;
 
-    /// The database in a file; a new one, if there is no such file. A new file appears whole: it is made beside it, under the
-    /// name with `.new-` and 16 random digits at its end. A process that is killed meanwhile leaves that file, which nobody
-    /// uses any more.
+    /// Opens the database in a file, or creates it if there is no such file. A new file appears whole: it is made in the same
+    /// folder, under the name followed by `.new-` and 16 random digits. A process that is killed meanwhile leaves that file,
+    /// which is never used again.
     ///
     /// # Errors
     ///
-    /// If the file is no redb database, or has a format from before redb 3, is damaged, cannot be read, or is open elsewhere.
+    /// If the file is not a redb database, has a format from before redb 3, is damaged, cannot be read, or is open elsewhere.
     pub fn open(file: impl AsRef<Path>) -> Result<Self, RedbError> {
         let file = file.as_ref();
         if !file.try_exists()? {
             create_whole(file)?;
         }
-        // redb panics where some bytes of a file are damaged.
+        // redb panics if certain bytes of a file are damaged.
         catch_unwind(|| Self::with_database(Database::create(file)?)).unwrap_or_else(|_| {
             let why = "redb panicked when it was opened".to_owned();
             Err(RedbError::Redb(Box::new(redb::Error::Corrupted(why))))
         })
     }
 
-    /// A database that you have opened, with settings of your own: of the version of `redb` that this library is built with,
-    /// which is `koel::redb`, if your program does not depend on it or has another. Keys and values are in its table
-    /// `koel.data`.
+    /// Uses a database that you have opened, with settings of your own. It must be of the version of `redb` that this library
+    /// is built with; that is `koel::redb`, for programs that do not depend on it or have another version. Keys and values are
+    /// in its table `koel.data`.
     ///
     /// # Errors
     ///
@@ -146,19 +146,20 @@ impl RedbStore {
         Self::with_table(database, DATA)
     }
 
-    /// A table of yours, in a database that may have others: of bytes to bytes, as
-    /// `TableDefinition<&[u8], &[u8]>` says. It is made if it is not there. What has no bytes yet is put as bytes, as
-    /// `str::as_bytes` and `u64::to_be_bytes` do.
+    /// Uses a table of yours, in a database that may have others. It maps bytes to bytes, as `TableDefinition<&[u8], &[u8]>`
+    /// does, and is created if it is not there. Other types are converted to bytes, as by `str::as_bytes` and
+    /// `u64::to_be_bytes`.
     ///
     /// Each table has a store, and a guard, of its own; they share the database, as an `Arc`. The [`Generation`] of a table
-    /// `NAME` is in another, `koel.generation.NAME`. Two stores of one table at a time do not know of each other's writes.
+    /// `NAME` is in another, `koel.generation.NAME`. Two stores that are open on one table do not know of each other's writes.
     ///
-    /// What your transactions write to other tables is your own; what they write to this one a guard does not know of:
-    /// [`Guarded::rebuild`](super::Guarded::rebuild), and no snapshot from before. The generation goes by the name: with a
-    /// table that is renamed, or deleted and made anew, delete `koel.generation.NAME`, or a snapshot of the other one may be
-    /// used. Writes wait while a transaction of yours writes: who holds one and writes through the guard waits for himself. So
-    /// does who takes a snapshot then, opens a guard, waits until one is ready, or ends one that scans the store: a writer that
-    /// waits for the transaction may hold what these wait for, and a scan that was asked for begins with a write.
+    /// Your transactions may write to other tables as they like. A guard does not know of what they write to this one: call
+    /// [`Guarded::rebuild`](super::Guarded::rebuild), and use no earlier snapshot. The generation goes by the table's name: if
+    /// a table is renamed, or deleted and created again, delete `koel.generation.NAME`, or a snapshot of the other table may be
+    /// used. Writes wait while a transaction of yours writes: a thread that holds one and writes through the guard waits for
+    /// itself. So does a thread that takes a snapshot then, opens a guard, waits until one is ready, or ends one that scans the
+    /// store: a writer that waits for the transaction may hold the locks that these wait for, and a scan that was asked for
+    /// begins with a write.
     ///
     /// # Errors
     ///
@@ -176,7 +177,7 @@ impl RedbStore {
     ///
     /// # let folder = tempfile::tempdir()?;
     /// let database = Arc::new(Database::create(folder.path().join("site.redb"))?);
-    /// // What the program has written before there was a guard, to two tables.
+    /// // What the program had written to two tables before there was a guard.
     /// let writing = database.begin_write()?;
     /// writing.open_table(USERS)?.insert(&b"ada"[..], &b"1815"[..])?;
     /// writing.open_table(VISITS)?.insert("ada", 1)?;
@@ -189,7 +190,7 @@ impl RedbStore {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn with_table(database: impl Into<Arc<Database>>, table: &str) -> Result<Self, RedbError> {
-        // redb panics where it is empty.
+        // redb panics for an empty name.
         if table.is_empty() || table.starts_with(GENERATION) {
             return Err(RedbError::TableName { name: table.into() });
         }
@@ -227,9 +228,10 @@ impl RedbStore {
         TableDefinition::new(&self.generation)
     }
 
-    /// The database, for what a store has no call for: to walk over a part of the keys, for savepoints, for other tables. What
-    /// is written to it around a guard the guard does not know of: [`Guarded::rebuild`](super::Guarded::rebuild). That goes for
-    /// a savepoint that is restored, too; snapshots of the guard's filter from then fit the store again, until it is rebuilt.
+    /// Returns the database, for operations that a store does not have: iteration over a range of keys, savepoints, other
+    /// tables. A guard does not know of what is written to it around the guard: call
+    /// [`Guarded::rebuild`](super::Guarded::rebuild). That applies to restoring a savepoint, too; snapshots of the guard's
+    /// filter from that time fit the store again, until it is rebuilt.
     ///
     /// ```
     /// use koel::guard::{Guarded, RedbStore};
@@ -250,12 +252,12 @@ impl RedbStore {
         &self.database
     }
 
-    /// Whether a write is on disk when it returns: yes, unless this says no. Otherwise it is seen by all when it returns, and
-    /// on disk after [`RedbStore::sync`], or when the database has been dropped, with the last `Arc` of it: a process that is
-    /// killed, a crash of the system, and a disk that is full, take back what was written since, all of it from some moment on;
-    /// the guard is right nevertheless. redb needs memory for what is not on disk.
+    /// Sets whether a write is on disk when it returns, which is the default. Otherwise it is visible to all when it returns,
+    /// and on disk after [`RedbStore::sync`], or when the database has been dropped, with the last `Arc` of it. If the process
+    /// is killed, the system crashes or the disk is full, the last writes are lost, all of them from some moment on; the guard
+    /// is right nevertheless. redb needs memory for what is not on disk.
     ///
-    /// What is known before a guard is opened goes in by [`RedbStore::load`].
+    /// For pairs that are known before a guard is opened, use [`RedbStore::load`].
     ///
     /// ```
     /// use koel::guard::{Guarded, RedbStore};
@@ -275,8 +277,8 @@ impl RedbStore {
         self
     }
 
-    /// Waits until all is on disk that was written before, by stores that are not [durable](RedbStore::durable), too. A durable
-    /// transaction of yours in the same database does it as well.
+    /// Waits until all earlier writes are on disk, also those of stores that are not [durable](RedbStore::durable). A durable
+    /// transaction of yours in the same database has the same effect.
     ///
     /// # Errors
     ///
@@ -285,13 +287,13 @@ impl RedbStore {
         Ok(self.database.begin_write()?.commit()?)
     }
 
-    /// Puts many pairs in one transaction, which is much faster. How many keys were new.
+    /// Puts many pairs in one transaction, which is much faster. Returns how many keys were new.
     ///
-    /// For filling a store *before* a guard is opened on it: a guard that is open would not know of the keys.
+    /// It is for filling a store *before* a guard is opened on it: an open guard would not know of the keys.
     ///
     /// # Errors
     ///
-    /// As [`Store::put`]; nothing was put then.
+    /// As [`Store::put`]; then nothing was put.
     ///
     /// ```
     /// use koel::guard::{Guarded, RedbStore};
@@ -316,17 +318,17 @@ impl RedbStore {
         })
     }
 
-    /// What [`Store::write_many`] does, and what you do in the same transaction, to other tables: both or nothing. Of each
-    /// write whether its key was there.
+    /// Does what [`Store::write_many`] does, and what `also` does to other tables, in one transaction: both or neither.
+    /// Returns, for each write, whether its key was there.
     ///
-    /// For [`Guarded::write_many_with`](super::Guarded::write_many_with), where is an example: a guard that is open would not
-    /// know of the keys otherwise. `also` runs after the writes and before the commit. It cannot open this store's table; it
-    /// must not write to one that has another guard, nor through any guard before this database, nor begin a transaction, for
-    /// which it would wait for itself.
+    /// It is for use in [`Guarded::write_many_with`](super::Guarded::write_many_with), which has an example; otherwise an open
+    /// guard would not know of the keys. `also` runs after the writes and before the commit. It cannot open this store's table.
+    /// It must not write to a table that has another guard, nor through any guard before this database, nor begin a write
+    /// transaction, because it would wait for itself.
     ///
     /// # Errors
     ///
-    /// As [`Store::put`], and whatever `also` returns: [`RedbError::other`], if it is not redb's. Nothing was written then.
+    /// As [`Store::put`], and whatever `also` returns: [`RedbError::other`], if it is not redb's. Then nothing was written.
     pub fn write_many_and(
         &self,
         writes: &[Write<'_>],
@@ -335,7 +337,7 @@ impl RedbStore {
         self.write_and(|table| write_each(table, writes), also)
     }
 
-    /// One transaction, with the generation that it makes.
+    /// Writes in one transaction, with the generation that it makes.
     fn write<T>(
         &self,
         change: impl FnOnce(&mut DataTable<'_>) -> Result<T, RedbError>,
@@ -354,14 +356,14 @@ impl RedbStore {
         let changed = catch_unwind(AssertUnwindSafe(|| {
             let mut table = transaction.open_table(self.data())?;
             let result = change(&mut table)?;
-            // The table is open still, so that nobody else writes to it.
+            // The table is still open, so that `also` cannot write to it.
             also(&transaction)?;
             Ok::<T, RedbError>(result)
         }));
         let result = match changed {
             Ok(result) => result?,
             Err(payload) => {
-                // Before its thread panics on: it would keep its pages, which nobody would use again.
+                // Dropped before the panic goes on: otherwise it would keep its pages, which nobody would use again.
                 drop(transaction);
                 resume_unwind(payload)
             }
@@ -378,7 +380,7 @@ impl RedbStore {
         Ok(())
     }
 
-    /// Whether it is certain that no key of these is there.
+    /// Whether it is certain that none of these keys is there.
     fn has_none_of(&self, writes: &[Write<'_>]) -> Result<bool, RedbError> {
         if self.counts.lock().doubt.is_some() {
             return Ok(false);
@@ -406,8 +408,8 @@ impl RedbStore {
     }
 }
 
-/// Makes an empty database, and gives it its name when it is whole: a process that is killed while redb makes one leaves a
-/// file that redb cannot open.
+/// Creates an empty database, and gives it its name when it is complete: a process that is killed while redb creates one leaves
+/// a file that redb cannot open.
 fn create_whole(file: &Path) -> Result<(), RedbError> {
     let file = behind_links(file)?;
     let new = own_beside(&file);
@@ -415,16 +417,17 @@ fn create_whole(file: &Path) -> Result<(), RedbError> {
         drop(database);
         give_name(&new, &file)
     });
-    // Whether or not it has another name by now, or has ever been made.
+    // Regardless of whether it has another name by now, or was created at all.
     let _ = std::fs::remove_file(&new);
     made?;
-    // Or what is written to it might come back under the other name after a power failure.
+    // Otherwise what is written to it might be found under the other name after a power failure.
     Ok(sync_names_beside(&file)?)
 }
 
-/// Gives a file another name, unless some file has that already.
+/// Renames a file, unless another file has the new name already.
 fn give_name(new: &Path, file: &Path) -> Result<(), RedbError> {
-    // A link does not replace a file that somebody else has made meanwhile. Not all file systems have them.
+    // Unlike a rename, a link does not replace a file that somebody else has created meanwhile. Not all file systems have
+    // links.
     match std::fs::hard_link(new, file) {
         Ok(()) => {}
         Err(_) if file.try_exists()? => {}
@@ -433,7 +436,7 @@ fn give_name(new: &Path, file: &Path) -> Result<(), RedbError> {
     Ok(())
 }
 
-/// Of each whether its key was there.
+/// For each write, whether its key was there.
 fn write_each(table: &mut DataTable<'_>, writes: &[Write<'_>]) -> Result<Vec<bool>, RedbError> {
     let each = writes.iter().map(|write| match *write {
         Write::Put(key, value) => insert(table, key, value),
@@ -503,7 +506,8 @@ impl Store for RedbStore {
     }
 
     fn renew_generation(&self) -> Result<(), RedbError> {
-        // On the disk, whatever other writes are: what is lost would be the old one again, with what was written around.
+        // On disk, whether or not other writes are: if this were lost, the old generation would be valid again, with what was
+        // written around the guard.
         self.commit(self.database.begin_write()?)
     }
 
@@ -512,7 +516,7 @@ impl Store for RedbStore {
     }
 }
 
-/// What can go wrong at a [`RedbStore`].
+/// The errors of a [`RedbStore`].
 ///
 /// ```
 /// use koel::guard::{Error, Guarded, RedbError, RedbStore};
@@ -527,9 +531,9 @@ impl Store for RedbStore {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RedbError {
-    /// No table of keys and values can have this name.
+    /// A table of keys and values cannot have this name.
     TableName {
-        /// Empty, or one of those of generations.
+        /// The name: it is empty, or reserved for generations.
         name: Box<str>,
     },
     /// A key is longer than [`RedbStore::MAX_KEY_LEN`].
@@ -539,12 +543,12 @@ pub enum RedbError {
     },
     /// redb's own error.
     Redb(Box<redb::Error>),
-    /// What the function of [`RedbStore::write_many_and`] has against it: yours, which `downcast_ref` finds again.
+    /// The error that the function of [`RedbStore::write_many_and`] returned: of your type, as `downcast_ref` shows.
     Other(Box<dyn core::error::Error + Send + Sync>),
 }
 
 impl RedbError {
-    /// An error of yours, or a text, from the function of [`RedbStore::write_many_and`].
+    /// Wraps an error of yours, or a text, for the function of [`RedbStore::write_many_and`] to return.
     pub fn other(error: impl Into<Box<dyn core::error::Error + Send + Sync>>) -> Self {
         RedbError::Other(error.into())
     }
@@ -562,7 +566,7 @@ impl From<std::io::Error> for RedbError {
     }
 }
 
-/// redb has an error for each step of a transaction, and one for all.
+/// redb has an error type for each step of a transaction, and one for all of them.
 macro_rules! from_errors {
     ($($error:ident),*) => {
         $(impl From<redb::$error> for RedbError {
@@ -597,7 +601,7 @@ impl core::error::Error for RedbError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
             RedbError::TableName { .. } | RedbError::KeyTooLong { .. } => None,
-            // What is told already is no source.
+            // An error that is displayed above is not repeated as a source.
             RedbError::Redb(error) => error.source(),
             RedbError::Other(error) => error.source(),
         }

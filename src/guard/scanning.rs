@@ -1,19 +1,19 @@
-//! Whose scan this thread is: who is told of its progress there must not wait for it.
+//! For which guard this thread scans: a listener that is called on it must not wait for the scan.
 
 use core::cell::Cell;
 use core::marker::PhantomData;
 
 use crate::sync::{per_thread, with_mine};
 
-// The address of what the guard's threads share; 0 if this one scans for nobody.
+// The address of what the guard's threads share; 0 if this thread scans for no guard.
 per_thread! {
     static SCANS_FOR: Cell<usize> = Cell::new(0);
 }
 
-/// While it lives, this thread scans. Not `Send`: it is about this thread.
+/// While this lives, the current thread scans. Not `Send`: it belongs to its thread.
 pub(super) struct Scanning(PhantomData<*mut ()>);
 
-/// This thread, which is made for that, scans for the guard from now on.
+/// Notes that this thread, which is made for that, scans for the guard from now on.
 pub(super) fn begin<T>(shared: &T) -> Scanning {
     with_mine(&SCANS_FOR, |scans_for| scans_for.set(core::ptr::from_ref(shared).addr()));
     Scanning(PhantomData)

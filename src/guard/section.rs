@@ -1,4 +1,4 @@
-//! One write of one key: the order rules [D1], [D2], kept by a type that ends on every way out.
+//! One write of one key: the order rules [D1], [D2], enforced by a type that is ended on every path.
 
 use std::sync::Arc;
 
@@ -7,29 +7,30 @@ use super::rebuild::Rebuild;
 use super::shared::Shared;
 use super::stripes::{Seen, Writing, stripe_of};
 
-/// From before the commit until filter and store agree again.
+/// A write, from before the commit until filter and store agree again.
 ///
-/// Dropped without having been told what became of the write (an error that leaves it open, a panic of the store), it
-/// assumes that the key is there: the filter may then say "perhaps" for no key, and never "absent" for one.
+/// If it is dropped without having been told the outcome of the write (an error that leaves it open, a panic of the store), it
+/// assumes that the key is there: the filter may then say "perhaps" for an absent key, and never "absent" for a present one.
 #[derive(Debug)]
 pub(super) struct Section<'a> {
     hash: u64,
     stripe: usize,
     active: Option<Arc<Active>>,
     next: Option<Arc<Rebuild>>,
-    /// What `announce` did, until it is known what became of it.
+    /// What `announce` did, until the outcome of the write is known.
     announced: Option<Option<Added>>,
-    /// Nothing: whoever writes several keys at once holds it. The last field: what `Drop` does here is done before.
+    /// `None` if the caller writes several keys at once and holds it itself. The last field: it is dropped after this type's
+    /// own `Drop` has run.
     writing: Option<Writing<'a>>,
 }
 
 impl<'a> Section<'a> {
-    /// Waits for other writers of the stripe. From here on nothing of the key is cached, until the section ends.
+    /// Waits for other writers of the stripe. From here on, until the section ends, nothing of the key is cached.
     pub(super) fn begin<S, E>(shared: &'a Shared<S, E>, hash: u64, key: &[u8]) -> Self {
         Self::with(shared, hash, key, shared.stripes.write(stripe_of(hash)))
     }
 
-    /// The same; nothing, if a write of the stripe was over since it looked like this.
+    /// The same; `None` if a write of the stripe has completed since it was `seen`.
     pub(super) fn begin_unless_changed<S, E>(
         shared: &'a Shared<S, E>,
         hash: u64,
@@ -46,21 +47,22 @@ impl<'a> Section<'a> {
         section
     }
 
-    /// The same for one of several keys: its stripe is held already, and longer than this.
+    /// The same for one of several keys, whose stripe is held already, and for longer than this section.
     pub(super) fn within<S, E>(shared: &Shared<S, E>, hash: u64, key: &[u8], writing: &Writing<'_>) -> Self {
         shared.hot.remove(key);
         writing.forget_absent(hash);
-        // Filters are replaced while no write is under way: these stay the ones.
+        // Filters are replaced only while no write is under way: these stay the current ones.
         let (active, next) = (shared.active(), shared.next.lock().clone());
         Section { hash, stripe: stripe_of(hash), active, next, announced: None, writing: None }
     }
 
-    /// Before the commit of a put: whether or not the key is new, one fingerprint more goes in.
+    /// Called before the commit of a put: adds one more fingerprint, whether or not the key is new.
     pub(super) fn announce(&mut self) {
         self.announced = Some(self.active.as_ref().map(|active| active.add(self.hash, self.stripe)));
     }
 
-    /// The same beside others of the stripe: where there was no room the mark stays, which may stand for them as well [D4].
+    /// The same, along with other keys of the stripe: where there was no room the mark stays, which may stand for those as well
+    /// [D4].
     pub(super) fn announce_beside_others(&mut self) {
         self.announce();
         if let Some(Some(added @ Added::Crowded)) = &mut self.announced {

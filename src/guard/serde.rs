@@ -1,4 +1,4 @@
-//! `Serialize` of what a guard says of itself. Feature `serde`.
+//! `Serialize` for the reports of a guard. Feature `serde`.
 
 use serde::ser::{Serialize, Serializer};
 
@@ -8,7 +8,7 @@ use super::verify::Verification;
 use crate::fields::serialize_fields;
 
 serialize_fields! {
-    /// By the names of its fields. Needs the feature `serde`.
+    /// Serializes the fields under their names. Needs the feature `serde`.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore};
@@ -40,7 +40,7 @@ serialize_fields! {
 }
 
 serialize_fields! {
-    /// By the names of its fields. Needs the feature `serde`.
+    /// Serializes the fields under their names. Needs the feature `serde`.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore};
@@ -54,11 +54,11 @@ serialize_fields! {
 }
 
 serialize_fields! {
-    /// By the names of its fields. Needs the feature `serde`.
+    /// Serializes the fields under their names. Needs the feature `serde`.
     Verification { checked, false_negatives }
 }
 
-/// By its name, in lower case. Needs the feature `serde`.
+/// Serializes the name, in lower case. Needs the feature `serde`.
 impl Serialize for Phase {
     fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
         serializer.serialize_str(match self {

@@ -11,13 +11,13 @@
 //! | 48 | 8 | false-positive rate, as bits |
 //! | 56 | 8 | bytes of the body |
 //! | 64 | | the body: 1,024 bytes, one for each stripe: 1 if it is crowded, else 0; the filter |
-//! | | 8 | XXH3-64 of all before |
+//! | | 8 | XXH3-64 of all bytes before |
 //!
-//! The stripe of a key is `(hash >> 10) % 1024`, by the hash of its bytes with the seed: with another one marks would stand for
-//! other keys, and those that they were made for would be denied.
+//! The stripe of a key is `(hash >> 10) % 1024`, by the hash of its bytes with the seed: with another seed, marks would stand
+//! for other keys, and the keys that they were made for would be denied.
 //!
-//! The filter is what `ScalableCuckooFilter::to_bytes` gives; or, of a Bloom filter, four numbers of eight bytes (hashes a
-//! key, keys it was made for, keys that went in, keys that went out) and its words.
+//! The filter is what `ScalableCuckooFilter::to_bytes` returns; or, for a Bloom filter, four numbers of eight bytes (hashes per
+//! key, keys it was made for, inserted keys, deleted keys) and its words.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -57,8 +57,8 @@ fn header(plan: Plan, generation: Generation, body_len: usize) -> [u8; HEADER_LE
     header
 }
 
-/// The bytes of a file that begins as a snapshot does and is as long as it says. Of others only the beginning is read: they may
-/// be large, or have no end.
+/// Reads a file that begins as a snapshot does and is as long as its header says. Of other files only the beginning is read:
+/// they may be large, or endless.
 fn contents(file: &Path) -> Result<Vec<u8>, SnapshotError> {
     let of_file = |error: io::Error| naming(file, &error);
     let input = file::open(file).map_err(of_file)?;
@@ -89,7 +89,7 @@ fn word(header: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(*header[at..].first_chunk().expect("within the header"))
 }
 
-/// The filter in a file, if it is of this plan and of a store at this generation; and its hash function.
+/// Reads the filter in a file, if it is of this plan and of a store at this generation; and its hash function.
 pub(super) fn read(file: &Path, plan: Plan, generation: Generation) -> Result<(Active, Xxh3), SnapshotError> {
     let bytes = contents(file)?;
     let (content, checksum) = bytes.split_last_chunk::<8>().ok_or(SnapshotError::Damaged("it ends early"))?;
@@ -108,7 +108,7 @@ pub(super) fn read(file: &Path, plan: Plan, generation: Generation) -> Result<(A
     }
     let hasher = Xxh3::with_seed(word(40));
     let filter = Active::from_bytes(plan, body).map_err(|error| match error {
-        // The file may be whole.
+        // The file itself may be intact.
         FilterError::OutOfMemory { .. } => naming(file, &io::ErrorKind::OutOfMemory.into()),
         _ => SnapshotError::Damaged("its filter is none"),
     })?;
@@ -118,7 +118,7 @@ pub(super) fn read(file: &Path, plan: Plan, generation: Generation) -> Result<(A
     }
 }
 
-/// Bytes that grow by what is written to them, if there is memory.
+/// A growing buffer, which reports an error if there is no memory.
 struct Bytes(Vec<u8>);
 
 impl Write for Bytes {
@@ -136,7 +136,7 @@ impl Write for Bytes {
 /// A snapshot in memory.
 struct Copied {
     bytes: Vec<u8>,
-    /// How often another scan had been asked for by then: each time the filter is taken away.
+    /// How often another scan had been asked for by then; each time, the filter is taken away.
     asked: u64,
 }
 
@@ -152,7 +152,7 @@ impl<S: Store> Shared<S, S::Error> {
         let mut bytes = Bytes(vec![0; HEADER_LEN]);
         // Filter and generation belong together [D7].
         let frozen = self.stripes.freeze();
-        // First: if somebody writes around the guard now, it does not fit.
+        // First: if somebody writes around the guard now, the snapshot does not fit.
         let generation = self.store.generation().map_err(Error::Store)?;
         let (active, asked) = {
             let again = self.again.lock();
@@ -167,7 +167,7 @@ impl<S: Store> Shared<S, S::Error> {
         Ok(Copied { bytes: bytes.0, asked })
     }
 
-    /// Writes beside the file and puts that in its place when it is on disk.
+    /// Writes a new file next to the old one and replaces the old one when the new one is on disk.
     fn put_in_place(&self, copied: &Copied, file: &Path) -> Result<(), SnapshotError> {
         let of_file = |error: io::Error| naming(file, &error);
         may_be_replaced(file).map_err(of_file)?;
@@ -178,14 +178,15 @@ impl<S: Store> Shared<S, S::Error> {
         new.sync_name().map_err(of_file)
     }
 
-    /// Renames a snapshot of a filter, if that has not been taken away since another scan had been `asked` for so often.
+    /// Renames a snapshot of a filter, unless the filter has been taken away since the number of requests for another scan was
+    /// `asked`.
     fn give_name(
         &self,
         asked: u64,
         rename: impl FnOnce() -> Result<(), SnapshotError>,
     ) -> Result<(), SnapshotError> {
-        // Held: who asks for another scan has done so, or waits until the snapshot is in its place. Nobody else does: a disk
-        // may be slow.
+        // Held: a request for another scan has been made already, or waits until the snapshot is in its place. Nobody else
+        // waits for this: a disk may be slow.
         let _naming = self.naming.lock();
         if self.again.lock().asked != asked {
             return Err(SnapshotError::NoFilter);
@@ -194,8 +195,8 @@ impl<S: Store> Shared<S, S::Error> {
     }
 }
 
-/// Fails unless there is no file, an empty one, or one that begins as a snapshot does: any other is somebody's, perhaps the
-/// database.
+/// Fails unless there is no file, an empty one, or one that begins as a snapshot does: any other belongs to somebody, and may
+/// be the database.
 fn may_be_replaced(file: &Path) -> io::Result<()> {
     let mut begin = Vec::new();
     match file::open(file) {
@@ -214,7 +215,7 @@ fn naming(file: &Path, error: &io::Error) -> SnapshotError {
     file::naming(file, error).into()
 }
 
-/// Writes all of a new file, to the disk.
+/// Writes all of a new file, and syncs it to disk.
 fn fill(mut file: File, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()
@@ -238,7 +239,8 @@ mod tests {
         guarded.wait_until_ready().expect("a store that cannot fail");
         let shared = &guarded.shared;
         let copied = shared.copy().expect("a filter");
-        // Somebody has put a key around the guard before, and says so now; a scan that knows of it may be over before the disk.
+        // Somebody has put a key around the guard before, and reports it now; a scan that knows of it may be over before the
+        // disk is done.
         guarded.rebuild().expect("a thread");
         guarded.wait_until_ready().expect("a store that cannot fail");
         let error = shared.put_in_place(&copied, &file).expect_err("it is wrong");
@@ -250,8 +252,8 @@ mod tests {
         assert!(guarded.rejected_snapshot().is_none());
     }
 
-    /// Of all others only who finds that the filter is wrong waits until the snapshot has its name, and nobody asks that filter
-    /// meanwhile.
+    /// Of all other threads, only one that finds that the filter is wrong waits until the snapshot has its name, and nobody
+    /// asks that filter meanwhile.
     #[test]
     fn a_disk_that_takes_long_to_rename_holds_up_neither_scans_nor_writes() {
         let guarded = Guarded::open(HashMapStore::new()).expect("a thread");

@@ -1,4 +1,4 @@
-//! What a guard has done, counted without sharing: each thread has its cache lines.
+//! What a guard has done, counted without sharing: each thread has cache lines of its own.
 
 use core::fmt;
 
@@ -7,14 +7,14 @@ use crossbeam_utils::CachePadded;
 use crate::per_thread::{PerThread, add};
 use crate::sync::{AtomicU64, Ordering};
 
-/// One of the things that are counted.
+/// A kind of event that is counted.
 #[derive(Clone, Copy, Debug)]
 #[repr(usize)]
 pub(super) enum Event {
     Blocked,
     PassedFound,
     PassedAbsent,
-    /// Beside the event before, of the same look-up.
+    /// Counted in addition to the event above, for the same look-up.
     PassedBesideWrite,
     UnfilteredFound,
     UnfilteredAbsent,
@@ -27,15 +27,15 @@ pub(super) enum Event {
 
 const EVENTS: usize = Event::Failed as usize + 1;
 
-/// A filter that has let so many look-ups of a thread pass, one after the other, all of them rightly, is not asked by the
-/// next: see [`Counts::filter_is_idle`]. Schedules count nothing, and always ask.
+/// If a filter has let this many look-ups of a thread pass in a row, all of them rightly, the thread's next look-up does not
+/// ask it: see [`Counts::filter_is_idle`]. Schedules count nothing, and always ask.
 const IDLE: u64 = 4096;
 
 /// The counts of one thread.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     events: [AtomicU64; EVENTS],
-    /// How many had passed and been found when the filter was last of use, or may have been.
+    /// How many look-ups had passed and been found when the filter was last of use, or may have been.
     found_before: AtomicU64,
 }
 
@@ -45,23 +45,23 @@ impl Counts {
         add(&self.events[event as usize], 1);
     }
 
-    /// Whether this thread's last look-ups, `IDLE` of them at the least, were all of keys that the store holds: to ask the
-    /// filter would cost what it does and bring nothing. Advice.
+    /// Whether this thread's last look-ups, at least `IDLE` of them, were all of keys that the store holds: asking the filter
+    /// would cost time and save nothing. Only advice.
     #[inline]
     pub(super) fn filter_is_idle(&self) -> bool {
-        // Relaxed, here and below: this thread's.
+        // Relaxed, here and below: only this thread writes it.
         let found = self.events[Event::PassedFound as usize].load(Ordering::Relaxed);
         found.wrapping_sub(self.found_before.load(Ordering::Relaxed)) >= IDLE
     }
 
-    /// A key was not there: the filter is, or would have been, of use.
+    /// Notes that a key was not there: the filter is, or would have been, of use.
     #[inline]
     pub(super) fn filter_is_of_use(&self) {
         let found = self.events[Event::PassedFound as usize].load(Ordering::Relaxed);
         self.found_before.store(found, Ordering::Relaxed);
     }
 
-    /// It would not have been of use, after all.
+    /// Notes that the filter would not have been of use, after all.
     #[inline]
     pub(super) fn filter_stays_idle(&self) {
         let found = self.events[Event::PassedFound as usize].load(Ordering::Relaxed);
@@ -89,30 +89,30 @@ impl Counters {
     }
 }
 
-/// What a guard has done since it was opened, and how it is: from [`Guarded::stats`](super::Guarded::stats). Displays as
-/// lines of text.
+/// What a guard has done since it was opened, and its present state: from [`Guarded::stats`](super::Guarded::stats). Displays
+/// as lines of text.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Look-ups that the filter has answered: surely absent.
+    /// Look-ups that the filter answered: the key is certainly absent.
     pub blocked: u64,
-    /// Look-ups that passed the filter and were found in the store; or that did not ask an idle filter and were found, whether
-    /// or not there was one just then: they would have passed.
+    /// Look-ups that passed the filter and were found in the store; or that skipped an idle filter and were found, whether or
+    /// not there was a filter just then: they would have passed.
     pub passed_found: u64,
-    /// Look-ups that passed the filter and were not found: its false positives that reached the store, and those of the next
-    /// count.
+    /// Look-ups that passed the filter and were not found: its false positives that reached the store, and the look-ups of the
+    /// next count.
     pub passed_absent: u64,
-    /// Of these, look-ups beside which a key of the same group, one of 1,024, was being written, or somebody else read one that
-    /// is not there, or the filter was copied for a snapshot, or a scan began or ended. It may have been the same key: the
-    /// filter knows one that is put before the store does, and one that is deleted for longer. So these are not taken for false
+    /// Of these, look-ups during which a key of the same group, one of 1,024, was being written, or another caller read one
+    /// that is not there, or the filter was copied for a snapshot, or a scan began or ended. It may have been the same key: the
+    /// filter knows a new key before the store does, and knows a deleted key for longer. So these are not counted as false
     /// positives.
     pub passed_beside_write: u64,
-    /// Look-ups that asked for a filter and reached the store because there was none, or not yet; or that did not ask an idle
-    /// one and were not found: of a thread's, the first after some thousands that were all found.
+    /// Look-ups that would have asked a filter and reached the store because there was none, or not yet; or that skipped an
+    /// idle filter and were not found: the first such look-up of a thread after a few thousand that were all found.
     pub unfiltered: u64,
-    /// Look-ups that the cache has answered.
+    /// Look-ups that the cache answered.
     pub cache_hits: u64,
-    /// Look-ups that were known to be false positives: absent, and the store was not asked.
+    /// Look-ups of keys that were known to be false positives: absent, without asking the store.
     pub remembered_absent: u64,
     /// Puts that the store has done.
     pub puts: u64,
@@ -120,18 +120,18 @@ pub struct Stats {
     pub deletes: u64,
     /// Puts and deletes for which the store returned an error.
     pub failed_writes: u64,
-    /// How often the filter took an absent key for present, of all absent keys it was asked for, but for those that were
-    /// [looked up beside a write](Self::passed_beside_write); 0 if there were none.
+    /// How often the filter took an absent key for present, as a fraction of all absent keys it was asked for, except those
+    /// that were [looked up during a write](Self::passed_beside_write); 0 if there were none.
     pub observed_false_positive_rate: f64,
-    /// How often it is expected to, as full as it is now; 0 without a filter. Keys that are drawn again and again make
-    /// the observed rate differ.
+    /// How often it is expected to do so, as full as it is now; 0 without a filter. Keys that are looked up again and again
+    /// make the observed rate differ.
     pub expected_false_positive_rate: f64,
     /// Keys in the filter.
     pub filter_keys: u64,
     /// Bytes of the filter.
     pub filter_bytes: usize,
-    /// Of 1,024 groups of keys, those for which the filter says "perhaps" since it had no room for one of them, or for one
-    /// fingerprint more: a put of a key that is there leaves one behind if it fails.
+    /// Of 1,024 groups of keys, the number for which the filter always says "perhaps", because it had no room for one of their
+    /// keys, or for an extra fingerprint: a failed put of a key that is there leaves one behind.
     pub crowded_stripes: usize,
     /// Bytes of the cache: keys, values, and 80 for each entry.
     pub cache_bytes: u64,
@@ -143,7 +143,7 @@ impl Stats {
         let (blocked, passed_absent) = (sum(Event::Blocked), sum(Event::PassedAbsent));
         let remembered_absent = sum(Event::RememberedAbsent);
         let passed_beside_write = sum(Event::PassedBesideWrite);
-        // More of the second, if one comes while they are added up.
+        // The second may be greater, if an event occurs while they are added up.
         let wrong = (passed_absent.saturating_sub(passed_beside_write) + remembered_absent) as f64;
         Stats {
             blocked,
@@ -161,14 +161,14 @@ impl Stats {
         }
     }
 
-    /// Look-ups: those that were answered. One for which the store has failed is in no count; of a `get_many` that failed,
-    /// those are that needed no store.
+    /// Returns the number of look-ups that were answered. A look-up for which the store failed is in no count; of a failed
+    /// `get_many`, only the keys that did not need the store are counted.
     #[must_use]
     pub fn lookups(&self) -> u64 {
         self.blocked + self.cache_hits + self.remembered_absent + self.store_reads()
     }
 
-    /// Look-ups that reached the store.
+    /// Returns the number of look-ups that reached the store.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore};

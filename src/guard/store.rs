@@ -1,26 +1,26 @@
-//! What a store is: the trait that stands between the guard and a database.
+//! The trait of stores, between the guard and a database.
 
 use std::sync::Arc;
 
 use crate::draw::draw;
 
-/// A value: shared, so that the cache hands it out without copying.
+/// A value. It is shared, so that the cache hands it out without copying.
 pub type Value = Arc<[u8]>;
 
-/// A key from a scan, or why there is none.
+/// A key from a scan, or an error.
 pub type Scanned<E> = Result<Box<[u8]>, E>;
 
-/// One of the writes of [`Guarded::write_many`](super::Guarded::write_many).
+/// A write of [`Guarded::write_many`](super::Guarded::write_many).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Write<'a> {
-    /// Gives a key a value.
+    /// Puts a value under a key.
     Put(&'a [u8], &'a [u8]),
-    /// Takes a key out.
+    /// Deletes a key.
     Delete(&'a [u8]),
 }
 
 impl<'a> Write<'a> {
-    /// The key that is written.
+    /// Returns the key that is written.
     #[must_use]
     pub fn key(self) -> &'a [u8] {
         match self {
@@ -29,25 +29,26 @@ impl<'a> Write<'a> {
     }
 }
 
-/// A key-value store that [`Guarded`](super::Guarded) can stand before: bytes to bytes.
+/// A key-value store that [`Guarded`](super::Guarded) can guard: bytes to bytes.
 ///
-/// Every operation, but for `get_many` and `write_many`, is one transaction: visible to all whole or not at all, and visible to
-/// all when it returns. Threads call any of them at the same time. The guard never lets two writes of one key run at once.
+/// Every operation, except `get_many` and `write_many`, is one transaction: visible to all as a whole or not at all, and
+/// visible to all when it returns. Several threads may call any of them at the same time. The guard never lets two writes of
+/// one key run at once.
 ///
 /// # What the guard relies on
 ///
-/// * `put`, `delete` and `write_many` say truly whether the key was there before. If they return an error, the write may have
-///   happened or not: after a `put` the guard asks `get` then, and believes nothing else; after a `delete` it keeps the
-///   fingerprint.
-/// * `scan_keys` gives the keys as they were at the moment of the call, each once, whatever is written meanwhile. A scan that
-///   leaves out what the guard has deleted meanwhile is taken for a sign of writes around the guard, and another one follows:
-///   without an end, where keys are deleted all the time.
-/// * `generation` changes with each write that changes anything, in the same transaction, and never takes a value again:
-///   see [`Generation`]. Only snapshots ask for it: a store that takes a new lineage each time it is opened, and counts its
-///   writes in memory, has them refused, and is scanned instead.
-/// * No operation writes through the guard that has called it, nor asks it for a snapshot, to verify or to wait until it is
-///   ready: keys that have nothing in common share a lock, which is held, and who asks would wait for itself. Look-ups are free
-///   to come back.
+/// * `put`, `delete` and `write_many` report correctly whether the key was there before. If they return an error, the write may
+///   or may not have happened: after a `put` the guard then asks `get`, and believes nothing else; after a `delete` it keeps
+///   the fingerprint.
+/// * `scan_keys` yields the keys as they were at the moment of the call, each once, whatever is written meanwhile. If a scan
+///   leaves out keys that the guard has deleted meanwhile, that is taken for a sign of writes around the guard, and another
+///   scan follows: endlessly, if keys are deleted all the time.
+/// * `generation` changes with each write that changes anything, in the same transaction, and never has the same value twice:
+///   see [`Generation`]. Only snapshots ask for it: if a store takes a new lineage each time it is opened, and counts its
+///   writes in memory, its snapshots are refused, and it is scanned instead.
+/// * No operation writes through the guard that has called it, nor asks that guard for a snapshot, to verify, or to wait until
+///   it is ready. Unrelated keys share a lock, which is held during the call, so that such an operation would wait for itself.
+///   Operations may look keys up through the guard.
 ///
 /// ```
 /// use core::convert::Infallible;
@@ -56,7 +57,7 @@ impl<'a> Write<'a> {
 ///
 /// use koel::guard::{Generation, Guarded, Scanned, Store, Value};
 ///
-/// /// A tree and how often it was written to, behind one lock: each operation is a transaction.
+/// /// A tree and the number of writes to it, behind one lock: each operation is a transaction.
 /// struct Tree {
 ///     state: Mutex<(BTreeMap<Box<[u8]>, Value>, u64)>,
 ///     lineage: u128,
@@ -98,17 +99,17 @@ impl<'a> Write<'a> {
 /// assert_eq!(guarded.get(b"bob").unwrap(), None);
 /// ```
 pub trait Store: Send + Sync + 'static {
-    /// What can go wrong. The guard hands it on.
+    /// The store's error. The guard passes it on.
     type Error: core::error::Error + Send + Sync + 'static;
 
-    /// The value of a key.
+    /// Returns the value of a key.
     ///
     /// # Errors
     ///
     /// The store's.
     fn get(&self, key: &[u8]) -> Result<Option<Value>, Self::Error>;
 
-    /// The values of many keys, in their order. One after the other, unless the store can do better.
+    /// Returns the values of many keys, in their order. By default it looks them up one after the other.
     ///
     /// # Errors
     ///
@@ -117,7 +118,7 @@ pub trait Store: Send + Sync + 'static {
         keys.iter().map(|key| self.get(key)).collect()
     }
 
-    /// Whether a key is there: as [`Store::get`] would say at the same moment. Reads the value, unless the store can do better.
+    /// Returns whether a key is there, as [`Store::get`] would say at the same moment. By default it reads the value.
     ///
     /// # Errors
     ///
@@ -126,25 +127,25 @@ pub trait Store: Send + Sync + 'static {
         Ok(self.get(key)?.is_some())
     }
 
-    /// Gives a key a value. Whether the key was there before.
+    /// Puts a value under a key. Returns whether the key was there before.
     ///
     /// # Errors
     ///
     /// The store's; also for a key or a value that is longer than it takes.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Self::Error>;
 
-    /// Takes a key out. Whether it was there. That it was not must be as durable as a write is: a store that spares itself a
-    /// write then may not if the key's last write has failed, and may come back.
+    /// Deletes a key. Returns whether it was there. Its absence must be as durable as a write: a store that skips the write of
+    /// an absent key must not skip it if the key's last write has failed, and may come back.
     ///
     /// # Errors
     ///
     /// The store's.
     fn delete(&self, key: &[u8]) -> Result<bool, Self::Error>;
 
-    /// Several writes, each of another key, and of each whether its key was there before.
+    /// Does several writes, each of another key. Returns, for each, whether its key was there before.
     ///
-    /// One after the other, each a transaction of its own, unless the store says otherwise; one transaction for all is mostly
-    /// much faster. After an error the guard asks `get_many`, as any of them may have happened.
+    /// By default they are done one after the other, each in a transaction of its own; one transaction for all is mostly much
+    /// faster. After an error the guard asks `get_many`, as any of them may have happened.
     ///
     /// # Errors
     ///
@@ -157,26 +158,26 @@ pub trait Store: Send + Sync + 'static {
         each.collect()
     }
 
-    /// All keys at the moment of this call, in any order. The iterator may hold up writes as long as it lives: meanwhile the
-    /// guard waits for none.
+    /// Returns all keys at the moment of this call, in any order. The iterator may hold up writes as long as it lives:
+    /// meanwhile the guard waits for no write.
     ///
     /// # Errors
     ///
     /// The store's, from the call or from any step of the iterator.
     fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<Self::Error>>, Self::Error>;
 
-    /// Which state of which history the store is in.
+    /// Returns which state of which history the store is in.
     ///
     /// # Errors
     ///
     /// The store's.
     fn generation(&self) -> Result<Generation, Self::Error>;
 
-    /// Moves on to another generation, and changes nothing else. The guard asks for it when somebody has written around it
-    /// ([`Guarded::rebuild`](super::Guarded::rebuild), [`Guarded::verify`](super::Guarded::verify)): then no snapshot of its
-    /// filter from before fits any more.
+    /// Moves on to another generation, and changes nothing else. The guard calls this when somebody has written around it
+    /// ([`Guarded::rebuild`](super::Guarded::rebuild), [`Guarded::verify`](super::Guarded::verify)): then no earlier snapshot
+    /// of its filter fits any more.
     ///
-    /// A store that does not know how does nothing: such snapshots fit then, and lack the keys that were written.
+    /// The default does nothing: then such snapshots still fit, and lack the keys that were written.
     ///
     /// # Errors
     ///
@@ -185,20 +186,21 @@ pub trait Store: Send + Sync + 'static {
         Ok(())
     }
 
-    /// About how many keys there are, if that is known at once. Sizes the progress bar, and the filter where there is none that
-    /// has all keys: when a guard is opened, and after [`Guarded::rebuild`](super::Guarded::rebuild).
+    /// Returns about how many keys there are, if that is known at once. The number determines the progress that is reported
+    /// and, where no filter has all keys, the filter's size: when a guard is opened, and after
+    /// [`Guarded::rebuild`](super::Guarded::rebuild).
     ///
-    /// It may be too low: a filter grows, or is built anew. And it may be far too high, as that of a store which counts what
-    /// was deleted until it tidies up. Then the first filter has room for too many keys, and takes memory for them; if there
-    /// can be no such filter, it is made as if the store had said nothing. When its scan has found less than a quarter of these
-    /// (and of [`Builder::expected_keys`](super::Builder::expected_keys)), and another filter would be smaller by 256 KiB or
-    /// more, the store is scanned once more for that one, while the first one answers.
+    /// It may be too low: a filter grows, or is rebuilt. And it may be far too high, as in a store that counts deleted keys
+    /// until it compacts. Then the first filter has room for too many keys, and takes memory for them; if there can be no such
+    /// filter, it is made as if the store had said nothing. If its scan finds less than a quarter of these keys (and of
+    /// [`Builder::expected_keys`](super::Builder::expected_keys)), and another filter would be smaller by 256 KiB or more, the
+    /// store is scanned once more for that one, while the first one answers.
     fn len_hint(&self) -> Option<u64> {
         None
     }
 }
 
-/// What leads to a store is a store.
+/// A pointer to a store is a store.
 macro_rules! forwarded {
     ($(#[$docs:meta])* $pointer:ident) => {
         $(#[$docs])*
@@ -253,26 +255,26 @@ forwarded! {
     Arc
 }
 forwarded! {
-    /// A large store that moves by a pointer. One that is chosen as the program runs is a [`DynStore`](super::DynStore).
+    /// A large store that is moved as a pointer. For a store that is chosen at run time, see [`DynStore`](super::DynStore).
     Box
 }
 
 /// A state in a store's history, written in the transaction that makes it. Two states are equal only if they are the
 /// same one: a snapshot of the filter belongs to a store if and only if their generations are equal.
 ///
-/// The count alone would not do: a store that is put back from a backup and written to again has the counts of the history
-/// it has lost. So whoever opens a store draws a lineage at random, and it is written with each count.
+/// The count alone would not suffice: a store that is restored from a backup and written to again has the counts of the history
+/// it has lost. So a lineage is drawn at random whenever a store is opened, and it is written with each count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generation {
-    /// Drawn at random when the store was opened for the writes that led here: [`Generation::new_lineage`]. A store in
-    /// memory must have another in the child of a fork: parent and child both count on from one state.
+    /// Drawn at random when the store was opened for the writes that led here: [`Generation::new_lineage`]. A store in memory
+    /// must have another lineage in the child of a fork: parent and child both count on from one state.
     pub lineage: u128,
     /// How many writes led here.
     pub count: u64,
 }
 
 impl Generation {
-    /// A new lineage: 128 random bits.
+    /// Draws a new lineage: 128 random bits.
     #[must_use]
     pub fn new_lineage() -> u128 {
         // Never that of a store that has none.

@@ -1,32 +1,32 @@
 //! Locks and versions, one of each for all keys of a stripe.
 //!
-//! A writer holds its stripe's lock from before the commit until the filter agrees with the store [D1]. A reader takes it
-//! only to put into the cache what it had from the store anyway, and only if nobody has it [D5].
+//! A writer holds its stripe's lock from before the commit until the filter agrees with the store [D1]. A reader takes it only
+//! to put into the cache what it has read from the store anyway, and only if the lock is free [D5].
 
 use crossbeam_utils::CachePadded;
 
 use super::absent::Absent;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, SCHEDULED};
 
-/// So many that two writes at random rarely meet, and all of them are taken in some microseconds.
+/// So many that two random writes rarely meet, and so few that all of them can be taken in some microseconds.
 pub(super) const STRIPES: usize = if SCHEDULED { 4 } else { 1024 };
 
 /// The stripe of a key by its hash: part of the format of snapshots, which mark stripes.
 #[inline]
 pub(super) fn stripe_of(hash: u64) -> usize {
-    // Bits 10 to 19 say nothing of the order in which tables and shards use a hash's ends.
+    // Tables and shards use the two ends of a hash; bits 10 to 19 are independent of these.
     (hash >> 10) as usize % STRIPES
 }
 
-/// What is written under a stripe's lock.
+/// The data that is written under a stripe's lock.
 #[derive(Debug, Default)]
 struct Stripe {
     lock: Mutex<()>,
     absent: Absent,
 }
 
-/// What a look-up reads of a stripe before the store is asked: how many writes are over, times two; and one more, if a key is
-/// known to be absent.
+/// What a look-up reads of a stripe before the store is asked: twice the number of completed writes, plus one if a key is known
+/// to be absent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen(u64);
 
@@ -40,7 +40,7 @@ impl Seen {
         self.0 & Seen::KNOWS != 0
     }
 
-    /// Whether no write was over in between.
+    /// Whether no write has completed in between.
     fn is_as_late_as(self, other: Seen) -> bool {
         self.0 / Seen::WRITE == other.0 / Seen::WRITE
     }
@@ -48,8 +48,8 @@ impl Seen {
 
 #[derive(Debug)]
 pub(super) struct Stripes {
-    /// What [`Seen`] says of each, stored to by holders of its lock only. Side by side, apart from the stripes: 8 KB, that stay
-    /// in the processor's caches whatever a store reads.
+    /// The [`Seen`] of each stripe, stored to only by holders of its lock. They are side by side, apart from the stripes: 8 KB,
+    /// which stay in the processor's caches whatever a store reads.
     seen: Box<[AtomicU64; STRIPES]>,
     all: Box<[CachePadded<Stripe>; STRIPES]>,
 }
@@ -65,36 +65,37 @@ impl Stripes {
         Stripes { seen: each(|| AtomicU64::new(0)), all: each(CachePadded::default) }
     }
 
-    /// The stripe as it is now: to be asked for before the store is read.
+    /// The stripe as it is now: to be called before the store is read.
     #[inline]
     pub(super) fn look(&self, stripe: usize) -> Seen {
-        // Acquire: pairs with the bump in `Writing::drop`; who sees it reads from the store what was committed before.
+        // Acquire: pairs with the bump in `Writing::drop`; a reader that sees it reads from the store what was committed
+        // before.
         Seen(self.seen[stripe].load(Ordering::Acquire))
     }
 
-    /// Whether this key was not there the last times.
+    /// Whether this key is remembered as absent.
     pub(super) fn is_known_absent(&self, stripe: usize, hash: u64, key: &[u8]) -> bool {
         self.all[stripe].absent.contains(hash, key)
     }
 
-    /// Waits for the stripe's other writers.
+    /// Begins a write: waits for the stripe's other writers.
     pub(super) fn write(&self, stripe: usize) -> Writing<'_> {
         let Stripe { lock, absent } = &*self.all[stripe];
         Writing { seen: &self.seen[stripe], absent, _lock: lock.lock() }
     }
 
-    /// The same; nothing, if a write was over since the stripe looked like this.
+    /// The same; `None` if a write has completed since the stripe was `seen`.
     pub(super) fn write_unless_changed(&self, stripe: usize, seen: Seen) -> Option<Writing<'_>> {
         let (Stripe { lock, absent }, now) = (&*self.all[stripe], &self.seen[stripe]);
         let lock = lock.lock();
-        // Relaxed: stored to only by who holds the lock.
+        // Relaxed: stored to only by the lock's holder.
         let is_unchanged = Seen(now.load(Ordering::Relaxed)).is_as_late_as(seen);
-        // Not made in vain: it counts as a write when it is dropped.
+        // Made only if needed: it counts as a write when it is dropped.
         is_unchanged.then(|| Writing { seen: now, absent, _lock: lock })
     }
 
-    /// Waits for the other writers of several stripes: each once, in their order, so that of two who take several none waits
-    /// for the other one for ever.
+    /// Waits for the other writers of several stripes. Each stripe is taken once, in order, so that two callers that take
+    /// several cannot wait for each other for ever.
     pub(super) fn write_all(&self, mut stripes: Vec<usize>) -> WritingAll<'_> {
         stripes.sort_unstable();
         stripes.dedup();
@@ -102,11 +103,11 @@ impl Stripes {
         WritingAll { stripes, writing }
     }
 
-    /// Runs `f` if no write of the stripe is under way or was over since it looked like this; no such write begins
-    /// while it runs. Whether it ran. Never waits.
+    /// Runs `f` if no write of the stripe is under way or has completed since it was `seen`; no such write begins while `f`
+    /// runs. Returns whether `f` ran. Never waits.
     pub(super) fn if_unchanged(&self, stripe: usize, seen: Seen, f: impl FnOnce()) -> bool {
         let Some(_lock) = self.all[stripe].lock.try_lock() else { return false };
-        // Relaxed: stored to only by who holds the lock.
+        // Relaxed: stored to only by the lock's holder.
         let is_unchanged = Seen(self.seen[stripe].load(Ordering::Relaxed)).is_as_late_as(seen);
         if is_unchanged {
             f();
@@ -114,20 +115,20 @@ impl Stripes {
         is_unchanged
     }
 
-    /// The store does not hold a key that it was asked for after the stripe had looked like this. False: a write may have come
-    /// between.
+    /// Notes that the store does not hold a key for which it was asked after the stripe was `seen`. Returns false if a write
+    /// may have come between.
     pub(super) fn note_absent(&self, stripe: usize, seen: Seen, hash: u64, key: &[u8]) -> bool {
         self.if_unchanged(stripe, seen, || {
             if self.all[stripe].absent.note(hash, key) {
-                // Relaxed: a hint; who misses it asks the store, and who sees it looks under the keys' lock.
+                // Relaxed: a hint; a reader that misses it asks the store, and one that sees it looks under the keys' lock.
                 self.seen[stripe].fetch_or(Seen::KNOWS, Ordering::Relaxed);
             }
         })
     }
 
-    /// Waits until no write is under way; none begins as long as the result lives.
+    /// Waits until no write is under way; none begins while the result lives.
     pub(super) fn freeze(&self) -> Frozen<'_> {
-        // In one order, as `write_all`.
+        // In the same order as in `write_all`.
         Frozen { stripes: self, _locks: self.all.iter().map(|stripe| stripe.lock.lock()).collect() }
     }
 }
@@ -141,9 +142,9 @@ pub(super) struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// This key is going to be written: it is not known to be absent any more.
+    /// Forgets that this key was absent, as it is about to be written.
     pub(super) fn forget_absent(&self, hash: u64) {
-        // Relaxed: stored to by holders of the stripe only. Mostly nothing is known.
+        // Relaxed: stored to only by holders of the stripe. Mostly nothing is known.
         let knows = Seen(self.seen.load(Ordering::Relaxed)).knows_absent();
         if !self.absent.forget(hash) && knows {
             // Relaxed: a hint, as in `note_absent`.
@@ -157,12 +158,12 @@ impl Writing<'_> {
 pub(super) struct WritingAll<'a> {
     /// In order, each once.
     stripes: Vec<usize>,
-    /// As many.
+    /// One for each of these stripes.
     writing: Vec<Writing<'a>>,
 }
 
 impl<'a> WritingAll<'a> {
-    /// That of a stripe, which is one of them.
+    /// The write to one of these stripes.
     pub(super) fn of(&self, stripe: usize) -> &Writing<'a> {
         &self.writing[self.stripes.partition_point(|&other| other < stripe)]
     }
@@ -170,7 +171,7 @@ impl<'a> WritingAll<'a> {
 
 impl Drop for Writing<'_> {
     fn drop(&mut self) {
-        // Release: pairs with the load in `look`. Before the lock is given back, also when the store panics.
+        // Release: pairs with the load in `look`. Before the lock is released, also when the store panics.
         self.seen.fetch_add(Seen::WRITE, Ordering::Release);
     }
 }
@@ -183,7 +184,7 @@ pub(super) struct Frozen<'a> {
 }
 
 impl Frozen<'_> {
-    /// What is known of absent keys is forgotten; and who has asked the store before will not remember what it said.
+    /// Forgets what is known of absent keys; and callers that have asked the store before will not remember its answers.
     pub(super) fn forget(&self) {
         for (seen, stripe) in self.stripes.seen.iter().zip(&*self.stripes.all) {
             // Release: pairs with the load in `look`, as a write's.
@@ -199,7 +200,7 @@ impl Frozen<'_> {
 mod tests {
     use super::*;
 
-    /// If it is not, snapshots need another version.
+    /// If it does not, snapshots need another version.
     #[test]
     fn a_hash_has_the_stripe_that_it_has_in_snapshots() {
         let expected = [

@@ -1,4 +1,4 @@
-//! Samples of the store's keys, which the filter must not take for absent.
+//! Samples the store's keys, none of which the filter may take for absent.
 
 use super::error::Error;
 use super::filter::Active;
@@ -7,18 +7,18 @@ use super::store::Store;
 use super::stripes::stripe_of;
 use crate::draw::draw;
 
-/// What [`Guarded::verify`](super::Guarded::verify) has seen.
+/// The result of [`Guarded::verify`](super::Guarded::verify).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verification {
-    /// Keys of the store that the filter was asked for.
+    /// Keys of the store about which the filter was asked.
     pub checked: u64,
     /// Those that it took for absent.
     pub false_negatives: u64,
 }
 
 impl<S: Store> Shared<S, S::Error> {
-    /// Tells what it has seen, also if the store fails in the end.
+    /// Returns what it has seen, even if the store fails in the end.
     pub(super) fn verify(
         &self,
         samples: usize,
@@ -27,10 +27,11 @@ impl<S: Store> Shared<S, S::Error> {
         let Some(active) = self.active() else { return Ok(()) };
         let mut denied = Vec::new();
         let sampled = self.sample(&active, samples.max(1), verification, &mut denied);
-        // The scan is over: a store may let no write pass as long as it lasts, and one that waits for it holds a stripe.
+        // Only after the scan: a store may block writes as long as it lasts, and a waiting writer holds a stripe.
         for (hash, key) in denied {
             let found = {
-                // Perhaps it was deleted since the scan began, or the filter replaced: with the stripe held, both are still.
+                // The key may have been deleted since the scan began, or the filter replaced: with the stripe held, neither
+                // changes.
                 let _writing = self.stripes.write(stripe_of(hash));
                 let is_denied = self.active.pin().is_some_and(|active| self.denies(&active, hash, &key));
                 if is_denied { self.store.get(&key) } else { Ok(None) }
@@ -40,7 +41,7 @@ impl<S: Store> Shared<S, S::Error> {
         sampled
     }
 
-    /// Asks the filter for about so many of the store's keys: `denied` are those that it takes for absent.
+    /// Asks the filter for about `samples` of the store's keys: `denied` are those that it takes for absent.
     fn sample(
         &self,
         active: &Active,
@@ -48,15 +49,15 @@ impl<S: Store> Shared<S, S::Error> {
         verification: &mut Verification,
         denied: &mut Vec<(u64, Box<[u8]>)>,
     ) -> Result<(), Error<S::Error>> {
-        // To the end of the scan: keys that the filter does not know may come last. Some stores count what has been replaced
-        // or deleted as well, and of a fraction of their keys would be looked at a fraction.
+        // To the end of the scan: keys that the filter does not know may come last. Some stores also count keys that have been
+        // replaced or deleted; going by their count, only a fraction of the samples would be taken.
         let len = self.store.len_hint().map_or(active.len(), |hint| hint.min(active.len()));
         let every = (len / samples as u64).max(1);
-        // Others each time: who asks often comes to all.
+        // Other keys each time: repeated calls eventually check all of them.
         let first = draw() as u64 % every;
         let keys = self.store.scan_keys().map_err(Error::Store)?;
         for (key, number) in keys.zip(0_u64..) {
-            // Also of a key that is passed over: some stores end their scan where it fails.
+            // Also for a key that is passed over: some stores end their scan where it fails.
             let key = key.map_err(Error::Store)?;
             if number % every != first {
                 continue;
@@ -74,7 +75,7 @@ impl<S: Store> Shared<S, S::Error> {
         Ok(())
     }
 
-    /// Whether a look-up of the key would be told that it is absent.
+    /// Whether a look-up of the key would find it absent.
     fn denies(&self, active: &Active, hash: u64, key: &[u8]) -> bool {
         let stripe = stripe_of(hash);
         !active.may_contain(hash, stripe) || self.stripes.is_known_absent(stripe, hash, key)
