@@ -6,7 +6,7 @@
 
 use koel::{HashMap, InlineMap, Pinned};
 
-/// A look-up through a pin that is held.
+/// A look-up through a pin that is already held.
 #[inline(never)]
 #[unsafe(no_mangle)]
 fn koel_hash_map_get(pin: &Pinned<'_, u64, u64>, key: u64) -> u64 {

@@ -1,4 +1,4 @@
-//! A cache before a slow function: threads ask for the largest prime factors of numbers, small ones more often.
+//! A cache before a slow function: threads ask for the largest prime factors of numbers, of small numbers more often.
 //!
 //! ```text
 //! cargo run --release --example slow_function
@@ -16,19 +16,19 @@ const NUMBERS: u64 = 100_000;
 fn main() {
     let cache: Cache<u64, u64> =
         Cache::builder().max_entries(20_000).time_to_live(Duration::from_secs(600)).build();
-    // Of all threads that miss a number at once one factors it, and the others wait for that.
+    // Of all threads that miss a number at the same time, one factors it, and the others wait for the result.
     let cached = time("with the cache", |number| cache.get_or_insert_with(number, || largest_factor(number)));
     let direct = time("without", largest_factor);
     assert_eq!(cached, direct, "the cache has answered something else");
     say(&format!("\n{}", cache.stats()));
 }
 
-/// Nobody may be listening any more, as in `slow_function | head`: no reason to panic.
+/// The reader may have closed the pipe, as in `slow_function | head`: no reason to panic.
 fn say(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
-/// Has all threads ask, and prints how long they took; the sum of the answers.
+/// Lets all threads ask, and prints how long they took; returns the sum of the answers.
 fn time(how: &str, ask: impl Fn(u64) -> u64 + Sync) -> u64 {
     let start = Instant::now();
     let sum = std::thread::scope(|scope| {
@@ -41,7 +41,8 @@ fn time(how: &str, ask: impl Fn(u64) -> u64 + Sync) -> u64 {
     sum
 }
 
-/// The numbers that a thread asks for: by eighth powers of evenly spread fractions, so that half are among the first 256th.
+/// The numbers that a thread asks for: from eighth powers of evenly spread fractions, so that half of them are in the first
+/// 256th of the range.
 fn requests(thread: u64) -> impl Iterator<Item = u64> {
     let mut state = thread + 1;
     (0..REQUESTS).map(move |_| {
@@ -51,7 +52,7 @@ fn requests(thread: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// By trial division: slow.
+/// Finds it by trial division, which is slow.
 fn largest_factor(mut number: u64) -> u64 {
     let (mut divisor, mut largest) = (2, 1);
     while divisor * divisor <= number {

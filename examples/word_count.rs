@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     sorted.sort_by_key(|&(word, count)| (std::cmp::Reverse(count), word));
     let most: String = sorted.iter().take(20).map(|(word, count)| format!("{count:>8}  {word}\n")).collect();
     match std::io::stdout().write_all(most.as_bytes()) {
-        // Nobody may be listening any more, as in `word_count | head`.
+        // The reader may have closed the pipe, as in `word_count | head`.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => fail("standard output", &error),
         _ => ExitCode::SUCCESS,
     }

@@ -22,7 +22,7 @@ The writer puts and deletes keys of its own, which no key and no request begins 
 
 Exit codes: 0 done; 1 a wrong answer, or a key that the filter misses; 2 bad input; 130 stopped by Ctrl-C.";
 
-/// What was asked for.
+/// The parsed arguments.
 #[derive(Debug)]
 pub(crate) struct Args {
     pub(crate) db: Option<PathBuf>,
@@ -32,7 +32,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// `None` if help was asked for, and given.
+    /// Returns `None` if help was asked for and has been printed.
     pub(crate) fn parse() -> Result<Option<Self>, String> {
         let mut args = Args { db: None, keys: None, requests: None, seconds: 3.0 };
         let told = |error: lexopt::Error| format!("{error}; --help tells what there is");

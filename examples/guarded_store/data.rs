@@ -9,18 +9,18 @@ use koel::guard::{RedbError, RedbStore, Store};
 use crate::Failure;
 use crate::console::{self, STOP};
 
-/// Keys that are made if none are given.
+/// How many keys are made if none are given.
 const KEYS: u64 = 1_000_000;
-/// Keys that go into the database in one transaction.
+/// How many keys are put into the database in one transaction.
 const BATCH: usize = 50_000;
 /// Bytes of a value.
 const VALUE: [u8; 100] = [b'v'; 100];
-/// Requests of a reader, which it repeats.
+/// How many requests each reader has, which it repeats.
 const REQUESTS: usize = 1 << 19;
 
 pub(crate) type Key = Box<[u8]>;
 
-/// The lines of a file that are not empty.
+/// Reads the lines of a file that are not empty.
 pub(crate) fn read_lines(file: &Path) -> Result<Vec<Key>, Failure> {
     let text = std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
     let text = std::str::from_utf8(&text).map_err(|error| {
@@ -42,7 +42,7 @@ pub(crate) fn read_lines(file: &Path) -> Result<Vec<Key>, Failure> {
     Ok(lines.into_iter().map(|line| line.as_bytes().into()).collect())
 }
 
-/// Puts the given keys into the database, or some made ones into a new one, and tells which are in it then.
+/// Puts the given keys into the database, or generated ones into a new database, and returns the keys that are in it then.
 pub(crate) fn fill(store: &RedbStore, given: Option<Vec<Key>>, is_new: bool) -> Result<Vec<Key>, RedbError> {
     let new: Vec<Key> = match given {
         Some(keys) => keys,
@@ -68,15 +68,15 @@ pub(crate) struct Request {
     pub(crate) present: bool,
 }
 
-/// What each reader looks up.
+/// What the readers look up.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) readers: Vec<Vec<Request>>,
-    /// What the writer's keys begin with, and no other key does.
+    /// The prefix of the writer's keys, and of no other key.
     pub(crate) writer: String,
 }
 
-/// The given requests, dealt out; or present keys, some much more often than others, and as many absent ones.
+/// The given requests, divided among the readers; or present keys, some much more often than others, and as many absent ones.
 pub(crate) fn plan(keys: &[Key], given: Option<Vec<Key>>, threads: usize) -> Plan {
     let known: HashSet<&Key> = keys.iter().collect();
     let request = |key: Key| Request { present: known.contains(&key), key };
@@ -110,7 +110,7 @@ impl Random {
     fn key(&mut self, keys: &[Key], present: bool) -> Key {
         let uniform = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
         let rank = (keys.len() as f64).powf(uniform) as usize - 1;
-        // Ranks are spread over the keys: neighbours are not equally hot.
+        // Ranks are spread over the keys, so that neighbours are not equally hot.
         let key = &keys[rank.wrapping_mul(0x9E37_79B9) % keys.len()];
         if present {
             return key.clone();

@@ -1,4 +1,4 @@
-//! Reads a redb database with and without a guard, while a writer puts and deletes, and tells what that saved.
+//! Reads a redb database with and without a guard, while a writer puts and deletes, and reports what the guard saved.
 //!
 //! ```text
 //! cargo run --release --example guarded_store -- [--db FILE] [--keys FILE] [--requests FILE] [--seconds N]
@@ -23,17 +23,17 @@ use console::STOP;
 use measure::{Pass, Subject};
 use report::Report;
 
-/// Bytes of hot keys and values that the guard may keep.
+/// The size of the guard's cache of hot keys and values, in bytes.
 const CACHE: u64 = 64 << 20;
-/// Turns that each of the two gets, one after the other.
+/// How many turns each of the two stores gets, alternating.
 const TURNS: usize = 2;
 
-/// What ended the program early.
+/// Why the program ended early.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The input, or what is around the program.
+    /// The input or the environment.
     Input(String),
-    /// An answer that was not right.
+    /// A wrong answer.
     WrongAnswer(String),
 }
 
@@ -109,14 +109,14 @@ fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Where the filter of a database is kept: under its name with `.filter` at the end.
+/// The file in which the filter of a database is kept: the database's name with `.filter` at its end.
 fn beside(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".filter");
     name.into()
 }
 
-/// Keeps the filter in a file for the next run; not in the place of a file that is no filter.
+/// Keeps the filter in a file for the next run, but does not replace a file that is not a filter.
 fn keep_filter(guarded: &Guarded<RedbStore>, file: &Path) -> Result<(), Failure> {
     if let Some(SnapshotError::Damaged(why)) = guarded.rejected_snapshot() {
         let message = format!("{}: no filter of a guard ({why}), and so left as it is", file.display());
@@ -127,7 +127,7 @@ fn keep_filter(guarded: &Guarded<RedbStore>, file: &Path) -> Result<(), Failure>
     Ok(())
 }
 
-/// Stands a guard before the store and waits for its filter.
+/// Puts a guard before the store and waits for its filter.
 fn open(store: RedbStore, keys: u64, snapshot: Option<&Path>) -> Result<Guarded<RedbStore>, Failure> {
     let bar = console::bar("scanning keys", keys);
     let follow = bar.clone();
@@ -143,14 +143,14 @@ fn open(store: RedbStore, keys: u64, snapshot: Option<&Path>) -> Result<Guarded<
     Ok(guarded)
 }
 
-/// The bare store and the guarded one, in turns.
+/// Measures the bare store and the guarded one, in turns.
 fn race(guarded: &Guarded<RedbStore>, plan: &data::Plan, seconds: f64) -> Result<Report, Failure> {
     let bar = console::bar("reading and writing", (2 * TURNS) as u64);
     let mut report = Report::default();
     for _ in 0..TURNS {
         let before = guarded.stats();
         let pass: Pass = measure::run(&Bare(guarded), plan, seconds)?;
-        // The bare store's readers do not ask the guard; its writer does, or the filter would be wrong.
+        // The readers of the bare store bypass the guard; its writer does not, or the filter would be wrong.
         assert_eq!(guarded.stats().lookups(), before.lookups());
         report.bare.push(pass);
         bar.inc(1);

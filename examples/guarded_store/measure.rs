@@ -16,7 +16,7 @@ pub(crate) trait Subject: Sync {
     fn write(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), Failure>;
 }
 
-/// What came out.
+/// The result of a pass.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pass {
     pub(crate) lookups: u64,
@@ -24,8 +24,8 @@ pub(crate) struct Pass {
     pub(crate) seconds: f64,
 }
 
-/// Checks of every answer whether the key is there: those that the writer leaves alone are there, or not, as they were. Values
-/// may be anything in a database of others.
+/// Runs one pass. Checks every answer about a key's presence: keys that the writer leaves alone stay present or absent. Values
+/// are not checked: in a database of somebody else's they may be anything.
 pub(crate) fn run(subject: &impl Subject, plan: &Plan, seconds: f64) -> Result<Pass, Failure> {
     let over = AtomicBool::new(false);
     let start = Instant::now();
@@ -68,7 +68,7 @@ fn read(subject: &impl Subject, requests: &[Request], over: &AtomicBool) -> Resu
     }
 }
 
-/// Puts new keys, overwrites and deletes them; ends with none.
+/// Puts new keys, overwrites and deletes them; leaves none behind.
 fn write(subject: &impl Subject, prefix: &str, over: &AtomicBool) -> Result<u64, Failure> {
     let mut writes = 0;
     for number in 0_u64.. {

@@ -1,4 +1,4 @@
-//! Dumps of enemies: see `harness::cache_dump`.
+//! Hostile dumps: see `harness::cache_dump`.
 #![no_main]
 
 #[path = "../harness/mod.rs"]

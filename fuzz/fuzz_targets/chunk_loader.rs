@@ -1,4 +1,4 @@
-//! Chunks of enemies: see `harness::chunk_loader`.
+//! Hostile chunks: see `harness::chunk_loader`.
 #![no_main]
 
 #[path = "../harness/mod.rs"]

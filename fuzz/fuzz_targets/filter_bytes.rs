@@ -1,4 +1,4 @@
-//! Bytes of enemies, by every way in: see `harness::filter_bytes`.
+//! Hostile bytes, through every way in: see `harness::filter_bytes`.
 #![no_main]
 
 #[path = "../harness/mod.rs"]

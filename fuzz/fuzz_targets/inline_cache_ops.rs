@@ -1,4 +1,4 @@
-//! Operations on an inline cache beside a cache: see `harness::inline_cache_ops`.
+//! Operations on an inline cache, compared with a cache: see `harness::inline_cache_ops`.
 #![no_main]
 
 #[path = "../harness/mod.rs"]

@@ -1,4 +1,4 @@
-//! Bytes that may be a cache's dump, into caches of all kinds.
+//! Bytes that may be a cache's dump, loaded into caches of all kinds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,20 +10,20 @@ use super::bounded;
 
 type Dump = CacheDump<u64, u64>;
 
-/// What time passes for a dump.
+/// The time that passes for a dump.
 const AGES: [Duration; 8] = [
     Duration::ZERO,
     Duration::from_nanos(1),
     Duration::from_secs(1),
     Duration::from_secs(60),
-    // More than a clock has behind it when it begins; as many nanoseconds as there are numbers for, or nearly; and more.
+    // More time than is behind a clock when it begins; as many nanoseconds as a number can hold, or nearly; and more.
     Duration::from_secs(40 * 365 * 24 * 3600),
     Duration::from_nanos(u64::MAX - 1),
     Duration::from_nanos(u64::MAX),
     Duration::MAX,
 ];
 
-/// An empty cache of some kind. How many entries have left it is counted.
+/// An empty cache of some kind, and a count of the entries that have left it.
 fn build(kind: u8, clock: &ManualClock) -> (Cache<u64, u64>, Arc<AtomicUsize>) {
     let policy = [Policy::Adaptive, Policy::Clock, Policy::Local][usize::from(kind % 3)];
     let builder = Cache::builder().policy(policy);
@@ -31,7 +31,7 @@ fn build(kind: u8, clock: &ManualClock) -> (Cache<u64, u64>, Arc<AtomicUsize>) {
         0 => builder.max_entries(10),
         1 => builder.max_entries(300),
         2 => builder.max_weight(1000).weigher(|_, value| *value),
-        // Nearly all there can be, in several segments.
+        // Nearly the greatest weight there can be, in several segments.
         _ => builder.max_weight(u64::MAX / 2).estimated_entries(5000).weigher(|_, value| *value),
     };
     let builder = match kind / 12 % 3 {
@@ -46,8 +46,8 @@ fn build(kind: u8, clock: &ManualClock) -> (Cache<u64, u64>, Arc<AtomicUsize>) {
     (builder.build(), gone)
 }
 
-/// The first byte says into which kind of cache and how much later, the others may be a dump: it is refused, or loads within
-/// the bound, and what is not taken comes back.
+/// The first byte selects the kind of cache and how much later it loads; the others may be a dump: it is refused, or loaded
+/// within the bound, and the entries that are not taken come back.
 pub(crate) fn cache_dump(data: &[u8]) {
     let Some((&kind, text)) = data.split_first() else { return };
     let clock = ManualClock::new();
@@ -64,7 +64,7 @@ pub(crate) fn cache_dump(data: &[u8]) {
         assert!(cache.weight() <= cache.capacity(), "{cache:?}");
         assert_eq!(cache.len() + gone.load(Ordering::Relaxed) + rest.len(), before, "{cache:?}");
         goes_on(&cache, &clock);
-        // What is left may be loaded again, and moved out.
+        // The rest may be loaded again, and moved out.
         let again = rest.len();
         let rest = cache.load(rest);
         assert!(
@@ -73,13 +73,13 @@ pub(crate) fn cache_dump(data: &[u8]) {
         );
         assert!(cache.weight() <= cache.capacity(), "{cache:?}");
     });
-    // Its own dump is one.
+    // Its own dump is a dump.
     let text = serde_json::to_string(&cache.dump()).expect("numbers");
     let dump: Dump = serde_json::from_str(&text).expect("its own dump");
     assert_eq!(serde_json::to_string(&dump).expect("numbers"), text);
 }
 
-/// A dump that has aged, and of which a part is kept, is what its text says that it must be.
+/// A dump that has aged, and of which a part is kept, is what its text requires.
 fn ages(text: &[u8], by: Duration) {
     let Ok(mut dump) = serde_json::from_slice::<Dump>(text) else { return };
     let mut expected = serde_json::to_value(&dump).expect("numbers");
@@ -100,12 +100,12 @@ fn ages(text: &[u8], by: Duration) {
     assert_eq!(serde_json::to_value(&dump).expect("numbers"), expected);
 }
 
-/// Whether what follows the first byte is a dump.
+/// Whether the bytes after the first are a dump.
 pub(crate) fn is_dump(data: &[u8]) -> bool {
     serde_json::from_slice::<Dump>(&data[1..]).is_ok_and(|dump| !dump.is_empty())
 }
 
-/// Uses a cache for a while.
+/// Uses the cache for a while.
 fn goes_on(cache: &Cache<u64, u64>, clock: &ManualClock) {
     let keys: Vec<u64> = cache.iter().map(|(key, _)| key).take(20).chain(0..20).collect();
     for key in keys {

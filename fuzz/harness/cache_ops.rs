@@ -30,7 +30,7 @@ impl Choices for Input<'_> {
     }
 }
 
-/// The first bytes say what kind of cache, the others what is done to it.
+/// The first bytes select the kind of cache, the others what is done to it.
 pub(crate) fn cache_ops(data: &[u8]) {
     const BOUNDS: [Bound; 4] = [Bound::Entries, Bound::Ones, Bound::Weight, Bound::WeightOfMany];
     let mut input = Input::new(data);

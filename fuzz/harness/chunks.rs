@@ -6,8 +6,8 @@ use super::bounded;
 use super::filter_bytes::sign;
 use super::input::Input;
 
-/// The chunks of a filter of either kind. A fixed one of two segments would need 100,000 keys; the growing one's second
-/// table has two.
+/// The chunks of a filter of either kind. A fixed filter of two segments would need 100,000 keys; the second table of the
+/// growing one has two segments.
 fn sample(growing: bool) -> Vec<Vec<u8>> {
     if growing {
         let filter = ScalableCuckooFilter::builder().capacity(1).false_positive_rate(0.5).seed(1).build();
@@ -23,7 +23,7 @@ fn sample(growing: bool) -> Vec<Vec<u8>> {
 
 thread_local!(static SAMPLES: [Vec<Vec<u8>>; 2] = [sample(false), sample(true)]);
 
-/// Loads chunks as the input says: of a filter, in any order, damaged, or made up. What is taken must be a filter's.
+/// Loads chunks as the input says: of a filter, in any order, damaged, or made up. Chunks that are accepted must be a filter's.
 pub(crate) fn load(data: &[u8]) {
     SAMPLES.with(|samples| {
         let mut input = Input::new(data);

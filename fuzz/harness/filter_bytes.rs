@@ -1,11 +1,11 @@
-//! Bytes that may be a filter's, by every way in; and right checksums for wrong bytes.
+//! Bytes that may be a filter's, through every way in; and right checksums for wrong bytes.
 
 use koel::{ChunkLoader, CuckooFilter, FilterView, FilterViewOwned, ScalableCuckooFilter};
 
 /// Bytes of a header.
 pub(crate) const HEADER: usize = 64;
 
-/// The bytes after the first, which says whether their checksums are put right.
+/// The bytes after the first, which says whether their checksums are corrected.
 pub(crate) fn signed(data: &[u8]) -> Vec<u8> {
     let Some((mode, bytes)) = data.split_first() else { return Vec::new() };
     let mut bytes = bytes.to_vec();
@@ -15,7 +15,7 @@ pub(crate) fn signed(data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// All ways in. Whether the bytes are a filter: all agree.
+/// Reads the bytes in all ways. Returns whether they are a filter, on which all ways agree.
 pub(crate) fn all_ways(bytes: &[u8]) -> bool {
     let (whole, grown) = (CuckooFilter::from_bytes(bytes), ScalableCuckooFilter::from_bytes(bytes));
     assert!(whole.is_err() || grown.is_err(), "of one kind only");
@@ -40,7 +40,7 @@ pub(crate) fn all_ways(bytes: &[u8]) -> bool {
     true
 }
 
-/// By chunks, as far as they are taken.
+/// Loads the bytes by chunks, as far as they are accepted.
 fn loaded(bytes: &[u8]) -> ChunkLoader {
     let mut loader = ChunkLoader::new();
     let mut rest = bytes;
@@ -65,7 +65,7 @@ fn use_whole(filter: &CuckooFilter, view: &FilterView<'_>, bytes: &[u8]) {
     let _ = filter.info().to_string();
 }
 
-/// A filter of few slots grows a little: it may grow to any size, and then takes memory.
+/// Uses a growing filter. One of few slots grows a little: any other might grow to any size, and take that memory.
 fn use_grown(filter: &ScalableCuckooFilter, view: &FilterView<'_>, bytes: &[u8]) {
     assert_eq!((filter.to_bytes().as_slice(), filter.len()), (bytes, view.len()));
     for key in 0..100_u64 {
@@ -89,7 +89,7 @@ pub(crate) fn hash(seed: u64, bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Right checksums, of a filter or of all tables of a growing one, as far as their bytes go.
+/// Writes right checksums, of a filter or of all tables of a growing one, as far as their bytes go.
 pub(crate) fn sign(bytes: &mut [u8]) {
     let mut rest = bytes;
     if rest.starts_with(b"koelsf") && rest.len() >= HEADER {
@@ -103,7 +103,7 @@ pub(crate) fn sign(bytes: &mut [u8]) {
     }
 }
 
-/// Right checksums of one filter; where it ends, by its header.
+/// Writes the right checksums of one filter. Returns where it ends according to its header.
 fn sign_table(bytes: &mut [u8]) -> usize {
     let checksum = hash(0, &bytes[..HEADER - 8]);
     bytes[HEADER - 8..HEADER].copy_from_slice(&checksum.to_le_bytes());
@@ -111,7 +111,7 @@ fn sign_table(bytes: &mut [u8]) -> usize {
     let (segments, buckets) = (number(16), number(20));
     let bits = u64::from(bytes[12]) * u64::from(bytes[13]);
     let bits = if bytes[14] == 1 { bits.saturating_sub(4) } else { bits };
-    // A header may tell of more than there is room for, with 32 bits.
+    // With 32 bits, a header may claim more than there is room for.
     let len = 16 + 8 * buckets.saturating_mul(bits).div_ceil(64);
     let len = usize::try_from(len).unwrap_or(usize::MAX);
     for (segment, frame) in (0..segments).zip(bytes[HEADER..].chunks_exact_mut(len)) {

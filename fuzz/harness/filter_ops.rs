@@ -1,7 +1,7 @@
 //! Operations on filters, against what they must answer.
 //!
-//! Of a filter of fixed capacity the oracle knows every answer, false positives included; of a growing one, that no key
-//! that was inserted and not removed is ever missed.
+//! For a filter of fixed capacity the oracle knows every answer, false positives included. For a growing one it knows that no
+//! key that was inserted and not removed is ever missed.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use koel::{CuckooFilter, FilterBuilder, FilterError, FilterView, ScalableCuckooF
 use super::input::Input;
 use super::oracle::Oracle;
 
-/// A fixed filter or a growing one, empty at first, or of keys.
+/// A fixed filter or a growing one, which begins empty or is made of keys.
 pub(crate) fn filter_ops(data: &[u8]) {
     let mut input = Input::new(data);
     match input.byte() % 4 {
@@ -20,7 +20,7 @@ pub(crate) fn filter_ops(data: &[u8]) {
     }
 }
 
-/// Filters of keys, some of which come more than once: of both kinds, by all ways.
+/// Filters of both kinds, made in all ways of keys, some of which occur more than once.
 fn of_keys(mut input: Input<'_>) {
     let options = builder(&mut input);
     let mut keys = run(&mut input);
@@ -55,7 +55,7 @@ fn of_keys(mut input: Input<'_>) {
     assert!(filter.len() == keys.len() && keys.iter().all(|key| filter.contains(key)));
 }
 
-/// Hashes with one, two, or all of the input's bits; few are different.
+/// Hashes with one, two, or all of the input's bits; few of them differ.
 fn hash(input: &mut Input<'_>) -> u64 {
     match input.byte() % 4 {
         0 => input.word(),
@@ -141,7 +141,7 @@ fn fixed(mut input: Input<'_>) {
     let _ = (filter.info().to_string(), filter.measure_false_positive_rate(10));
 }
 
-/// Those that are not there; up to one for which there is no room.
+/// Inserts those that are not there, up to one for which there is no room.
 fn insert_unique_many(filter: &CuckooFilter, oracle: &mut Oracle, hashes: &[u64]) {
     let mut inserted = vec![true; hashes.len()];
     let there = filter.insert_unique_many_hash(hashes, &mut inserted);
@@ -153,7 +153,7 @@ fn insert_unique_many(filter: &CuckooFilter, oracle: &mut Oracle, hashes: &[u64]
     assert!(hashes.get(there).is_none_or(|hash| oracle.count(*hash) == 0), "full, and it is there");
 }
 
-/// With itself, or with a part of it and others.
+/// Unites a filter with itself, or with a part of it and others.
 fn unite(filter: &CuckooFilter, oracle: &mut Oracle, input: &mut Input<'_>) {
     let hashes = run(input);
     if hashes.is_empty() {
@@ -177,7 +177,7 @@ fn unite(filter: &CuckooFilter, oracle: &mut Oracle, input: &mut Input<'_>) {
     look(&other, &also, &hashes);
 }
 
-/// One more; or nothing has changed, and then two keys at least are there if all copies are not of one.
+/// Inserts one more copy; or nothing has changed, and then at least two keys are there unless all copies are of one.
 fn insert(filter: &CuckooFilter, oracle: &mut Oracle, hash: u64, most: usize) {
     match filter.insert_hash(hash) {
         Ok(()) => oracle.insert(hash),
@@ -186,7 +186,7 @@ fn insert(filter: &CuckooFilter, oracle: &mut Oracle, hash: u64, most: usize) {
     assert!(oracle.count(hash) <= most);
 }
 
-/// Every way to look gives the oracle's answer.
+/// Every kind of look-up gives the oracle's answer.
 fn look(filter: &CuckooFilter, oracle: &Oracle, hashes: &[u64]) {
     let (bytes, mut found) = (filter.to_bytes(), vec![false; hashes.len()]);
     let view = FilterView::from_bytes(&bytes).expect("its own bytes");
@@ -202,7 +202,7 @@ fn look(filter: &CuckooFilter, oracle: &Oracle, hashes: &[u64]) {
     }
 }
 
-/// A growing filter and what was put into it.
+/// A growing filter and the keys that were put into it.
 struct Growing {
     filter: ScalableCuckooFilter,
     present: HashMap<u64, usize>,
@@ -287,7 +287,7 @@ impl Growing {
         }
     }
 
-    /// Up to one that has too many copies, as far as can be told.
+    /// Inserts keys up to one that has too many copies, as far as can be known.
     fn insert_many(&mut self, hashes: &[u64], copies: usize) {
         let inserted = self.filter.insert_many_hash(hashes);
         for hash in &hashes[..inserted] {
@@ -311,7 +311,7 @@ impl Growing {
         }
     }
 
-    /// Of those that are there.
+    /// Removes some of the keys that are there.
     fn remove_many(&mut self, mut hashes: Vec<u64>) {
         hashes.retain(|hash| self.present.contains_key(hash));
         let mut removed = vec![false; hashes.len()];
@@ -320,7 +320,7 @@ impl Growing {
         hashes.iter().for_each(|hash| self.forget(*hash));
     }
 
-    /// Only of what is there: anything else may take a key away.
+    /// Removes a key only if it is there: otherwise another key may be removed.
     fn remove(&mut self, hash: u64) {
         if self.present.contains_key(&hash) {
             self.forget(hash);

@@ -5,12 +5,12 @@ use koel::guard::{Filter, Generation, Guarded, HashMapStore, Scanned, SnapshotEr
 use super::bounded_beside;
 use super::filter_bytes::{hash, sign};
 
-/// Bytes of a snapshot's header, and of what comes before its filter.
+/// The sizes of a snapshot's header, and of everything before its filter.
 const HEADER: usize = 64;
 const STRIPES: usize = 1024;
 /// Memory of a guard without a filter: 1,024 stripes in cache lines of their own.
 const GUARD: usize = 128 << 10;
-/// Keys that the store has to begin with.
+/// How many keys the store begins with.
 const KEYS: u64 = 20;
 
 /// A store whose generation a snapshot can be made for beforehand.
@@ -49,7 +49,7 @@ type Guard = Guarded<Foretold>;
 /// Which filter a guard is to have, and its false-positive rate.
 type Plan = (Filter, f64);
 
-/// The first byte: whether the checksums are put right, and the plan. The others are the file.
+/// The first byte says whether the checksums are corrected, and the plan. The others are the file.
 fn input(data: &[u8]) -> (Plan, Vec<u8>) {
     let (&mode, bytes) = data.split_first().unwrap_or((&0, &[]));
     let filter = [Filter::Cuckoo, Filter::Bloom][usize::from(mode / 2 % 2)];
@@ -65,7 +65,7 @@ fn input(data: &[u8]) -> (Plan, Vec<u8>) {
     ((filter, rate), bytes)
 }
 
-/// The right rate, right checksums, of the snapshot and of the cuckoo filter in it, and the length that it has.
+/// Writes the right rate, the right checksums of the snapshot and of the cuckoo filter in it, and its true length.
 fn sign_all(bytes: &mut [u8], rate: f64) {
     if bytes.len() < HEADER + 8 {
         return;
@@ -103,8 +103,8 @@ fn finds(guard: &Guard, number: u64) -> bool {
     guard.get(&key(number)).expect("memory does not fail").is_some()
 }
 
-/// A snapshot is refused, and then every key is found; or it is the guard's filter, whatever it says, and what is written
-/// from then on is right. [`Guarded::verify`] mends one that is not the store's.
+/// Opens a guard from a snapshot. Either the snapshot is refused, and every key is found; or it becomes the guard's filter,
+/// whatever it says, and what is written from then on is right. [`Guarded::verify`] repairs one that is not the store's.
 pub(crate) fn guard_snapshot(data: &[u8]) {
     let (plan, bytes) = input(data);
     let guard = open(plan, &bytes);

@@ -1,4 +1,4 @@
-//! Operations on an inline cache, and on a `Cache` beside it: those of `tests/inline_cache`, chosen by the input.
+//! Operations on an inline cache, and on a `Cache` for comparison: those of `tests/inline_cache`, chosen by the input.
 
 #[path = "../../tests/inline_cache/pair.rs"]
 mod pair;
@@ -12,7 +12,7 @@ use super::common::seeded;
 use super::input::Input;
 use pair::{Pair, Request};
 
-/// Mostly read through.
+/// Mostly loads on a miss.
 const REQUESTS: [Request; 12] = [
     Request::ReadThrough,
     Request::ReadThrough,
@@ -30,7 +30,7 @@ const REQUESTS: [Request; 12] = [
 /// Inputs that would take long teach nothing new.
 const STEPS: u64 = 600;
 
-/// The first byte says what the hash is.
+/// The first byte selects the hash function.
 pub(crate) fn inline_cache_ops(data: &[u8]) {
     let mut input = Input::new(data);
     match input.byte() % 4 {
@@ -40,7 +40,7 @@ pub(crate) fn inline_cache_ops(data: &[u8]) {
     }
 }
 
-/// The next two say what kind of caches, and each two that follow a request and its key.
+/// The next two bytes select the kind of caches, and each two bytes after them a request and its key.
 fn run(mut input: Input<'_>, hasher: impl BuildHasher + Clone) {
     let mut choose = |from: usize| usize::from(input.byte()) % from;
     let capacity = [1, 2, 3, 5, 7, 20, 100, 3000][choose(8)];

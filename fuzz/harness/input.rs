@@ -16,17 +16,17 @@ impl<'a> Input<'a> {
         self.take(1).first().copied().unwrap_or(0)
     }
 
-    /// Of two bytes.
+    /// A number of two bytes.
     pub(crate) fn number(&mut self) -> u32 {
         u32::from(self.byte()) << 8 | u32::from(self.byte())
     }
 
-    /// Of eight bytes.
+    /// A number of eight bytes.
     pub(crate) fn word(&mut self) -> u64 {
         (0..8).fold(0, |word, _| word << 8 | u64::from(self.byte()))
     }
 
-    /// Up to so many bytes.
+    /// Takes up to `len` bytes.
     pub(crate) fn take(&mut self, len: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(len.min(self.0.len()));
         self.0 = rest;

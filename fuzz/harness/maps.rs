@@ -8,12 +8,12 @@ use super::driver::{Driver, Subject};
 use super::input::Input;
 use super::ops::{Decision, Op};
 
-/// Keys, and keys of one range, at the most.
+/// The most keys, and the most keys of one range.
 #[derive(Clone, Copy)]
 struct Most(u32, u32);
 
 const MANY: Most = Most(4096, 1024);
-/// Of keys that collide each look-up meets all others.
+/// With colliding keys each look-up meets all others.
 const COLLIDING: Most = Most(256, 64);
 
 /// Operations on a `HashMap`.
@@ -49,7 +49,7 @@ fn run<M: Subject>(mut input: Input<'_>, hasher: M::Hasher, Most(keys, range): M
             .try_into()
             .expect("four times four");
     let config = configs[usize::from(input.byte() % 16)];
-    // Keys of one list are few: many operations meet.
+    // Few keys in half of the inputs, so that many operations meet.
     let most = Most(if input.byte() % 2 == 0 { 24 } else { keys }, range);
     let mut driver = Driver::<M>::new(config, hasher);
     // Inputs that would take long teach nothing new.
@@ -110,7 +110,7 @@ fn operation(input: &mut Input<'_>, Most(keys, range): Most) -> Op {
     }
 }
 
-/// Few, or all.
+/// A few, or all.
 fn many(number: u32) -> usize {
     if number > 1 << 15 { usize::MAX } else { number as usize }
 }

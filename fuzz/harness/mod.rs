@@ -1,4 +1,4 @@
-//! What is done with a fuzzer's input. `tests/fuzz` does the same with the committed inputs and their mutations.
+//! The harnesses that run a fuzzer's input. `tests/fuzz` runs them on the committed inputs and their mutations.
 #![allow(dead_code, unused_imports, reason = "every target compiles all of it and uses one function")]
 
 #[cfg(feature = "serde")]
@@ -35,10 +35,10 @@ pub(crate) use traces::{is_trace, trace};
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Memory for one byte of input: a segment of two buckets takes 24 bytes, and in memory two cache lines, and as much
-/// for its lock; while it is loaded, a vector of its own.
+/// Memory allowed per byte of input: a segment of two buckets takes 24 bytes of input, and in memory two cache lines, and as
+/// much for its lock; while it is loaded, a vector of its own.
 const PER_BYTE: usize = 24;
-/// Memory for no input: a filter that grows has a reclaimer.
+/// Memory allowed regardless of the input: a filter that grows has a reclaimer.
 const CONSTANT: usize = 64 << 10;
 
 /// # Panics
@@ -48,7 +48,7 @@ fn bounded<T>(input: usize, f: impl FnOnce() -> T) -> T {
     bounded_beside(0, input, f)
 }
 
-/// The same for something that takes `own` bytes more, whatever its input.
+/// The same for something that takes `own` bytes in addition, whatever its input.
 fn bounded_beside<T>(own: usize, input: usize, f: impl FnOnce() -> T) -> T {
     let (result, peak) = peak_of(f);
     let most = own + CONSTANT + PER_BYTE * input;
@@ -56,13 +56,13 @@ fn bounded_beside<T>(own: usize, input: usize, f: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Bytes that may be a filter: an error or a filter, no panic, and no memory out of proportion.
+/// Bytes that may be a filter: reading them gives an error or a filter, no panic, and takes no memory out of proportion.
 pub(crate) fn filter_bytes(data: &[u8]) {
     let bytes = filter_bytes::signed(data);
     bounded(bytes.len(), || filter_bytes::all_ways(&bytes));
 }
 
-/// Whether bytes as `filter_bytes` takes them are a filter's of either kind.
+/// Whether bytes as `filter_bytes` takes them are a filter of either kind.
 pub(crate) fn is_filter(data: &[u8]) -> bool {
     filter_bytes::all_ways(&filter_bytes::signed(data))
 }

@@ -19,7 +19,7 @@ pub(crate) struct Oracle {
 }
 
 impl Oracle {
-    /// Of an empty filter.
+    /// The oracle of an empty filter.
     pub(crate) fn new(info: &FilterInfo) -> Self {
         let (segments, buckets) = (info.segments as u64, info.segment_buckets as u64);
         Oracle { segments, buckets, bits: info.fingerprint_bits, counts: HashMap::new(), len: 0 }
@@ -48,7 +48,7 @@ impl Oracle {
         self.len += 1;
     }
 
-    /// Whether there was one to remove.
+    /// Removes a fingerprint. Returns whether there was one to remove.
     pub(crate) fn remove(&mut self, hash: u64) -> bool {
         let place = self.place(hash);
         let Some(count) = self.counts.get_mut(&place).filter(|count| **count > 0) else { return false };
@@ -62,7 +62,7 @@ impl Oracle {
         self.len = 0;
     }
 
-    /// Everything that another has, too.
+    /// Adds everything that another multiset has.
     pub(crate) fn unite(&mut self, other: &Self) {
         other.counts.iter().for_each(|(place, count)| *self.counts.entry(*place).or_default() += count);
         self.len += other.len;

@@ -10,12 +10,13 @@ use parser::Trace;
 
 use super::common::counting::peak_of;
 
-/// Memory for one byte of text: a request and its key are three bytes at the least, of some hundred keys, and four of more.
+/// Memory allowed per byte of text: a request and its key take at least three bytes if there are some hundred keys, and four if
+/// there are more.
 const PER_BYTE: usize = 40;
 /// A reader's buffer, and a message.
 const CONSTANT: usize = 16 << 10;
 
-/// Text is a trace or an error that names it; no panic, and no memory out of proportion.
+/// Text gives a trace, or an error that names it; no panic, and no memory out of proportion.
 pub(crate) fn trace(data: &[u8]) {
     let (parsed, peak) = peak_of(|| parser::parse(data, "the trace"));
     let most = CONSTANT + PER_BYTE * data.len();
@@ -43,7 +44,7 @@ fn is_right(trace: &Trace, data: &[u8]) {
         assert!(*index <= seen, "keys are numbered as they come");
         seen = seen.max(index + 1);
         let key = trace.keys[*index as usize].to_string();
-        // As it may be written: `+7`, or `007`.
+        // As a key may be written: `+7`, or `007`.
         let is_key = |field: &str| field.trim().trim_start_matches(['+', '0']) == key.trim_start_matches('0');
         assert!(line.split(',').any(is_key), "{key} is in `{line}`");
     }
