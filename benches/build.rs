@@ -1,4 +1,4 @@
-//! Tells the program what it is built of, for its reports: versions, revision, compiler, and what that was asked for.
+//! Tells the program what it is built from, for its reports: versions, revision, compiler, and the compiler's options.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +11,7 @@ fn main() {
     changes(&lock);
     let lock = std::fs::read_to_string(lock).unwrap_or_default();
     tell("CRATES", &crates(&lock));
-    // Figures of debug builds mean nothing: they are not built anew for each commit.
+    // Figures of debug builds mean nothing: these are not rebuilt for each commit.
     let told = if variable("PROFILE") == "debug" { None } else { revision(&root, &package) };
     tell("REVISION", &told.unwrap_or_else(|| "unknown commit".to_owned()));
     let compiler = output(Command::new(variable("RUSTC")).arg("--version"));
@@ -41,11 +41,11 @@ fn output(command: &mut Command) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// The commit, and whether what is built differs from it; `None` outside of a clone of koel.
+/// The commit, and whether the tree differs from it; `None` outside of a clone of koel.
 fn revision(root: &Path, package: &Path) -> Option<String> {
     let git = |args: &[&str]| output(Command::new("git").arg("-C").arg(root).args(args));
     let top = PathBuf::from(git(&["rev-parse", "--show-toplevel"])?);
-    // What is a folder of another repository has that one's commit.
+    // If this is a folder of another repository, git would report that one's commit.
     if top.canonicalize().ok()? != root.canonicalize().ok()? {
         return None;
     }
@@ -64,15 +64,15 @@ fn revision(root: &Path, package: &Path) -> Option<String> {
     Some(if changed { commit + ", changed" } else { commit })
 }
 
-/// `name version` of koel and of all that it and this package depend on, with commas between; of two versions that of this
-/// package.
+/// `name version` of koel and of everything that it and this package depend on, separated by commas; of two versions, the one
+/// that this package uses.
 fn crates(lock: &str) -> String {
     let packages: Vec<Package<'_>> = lock.split("[[package]]").skip(1).map(Package::of).collect();
     let named = |name: &str| packages.iter().find(|package| package.name == name);
     let mut told: Vec<(&str, &str)> = Vec::new();
     for dependent in ["koel-bench", "koel"].into_iter().filter_map(named) {
         for dependency in &dependent.dependencies {
-            // The version stands there only if there are several.
+            // The version is given only if there are several.
             let (name, version) = match dependency.split_once(' ') {
                 Some((name, rest)) => (name, rest.split(' ').next()),
                 None => (*dependency, named(dependency).map(|package| package.version)),

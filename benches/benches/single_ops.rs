@@ -1,4 +1,4 @@
-//! Single operations of every map, by criterion: `cargo bench -p koel-bench`.
+//! Single operations of every map, measured by criterion: `cargo bench -p koel-bench`.
 //!
 //! One thread, u64 to u64, a map that was built for its keys and holds them all. For several threads, mixes and
 //! interleaved rounds see the `koel-bench` program.
@@ -14,15 +14,15 @@ use koel_bench::dist::Dist;
 use koel_bench::keys::{self, FIRST_ABSENT};
 use koel_bench::plan;
 
-/// Inside the caches, and around them.
+/// One size inside the processor's caches, and one around their size.
 const SIZES: [u64; 2] = [60_000, 950_000];
 
-/// Keys that are asked for in turn; a power of two.
+/// How many keys are asked for in turn; a power of two.
 const DRAWN: usize = 1 << 20;
 
 type Group<'a> = BenchmarkGroup<'a, WallTime>;
 
-/// Keys drawn beforehand, in an endless circle.
+/// Keys drawn beforehand, repeated endlessly.
 struct Circle {
     keys: Vec<u64>,
     next: usize,
@@ -108,8 +108,8 @@ fn insert_remove<C: Contestant>(group: &mut Group<'_>, size: u64) {
     });
 }
 
-/// Calls a generic function for every contestant; those that hold their pin are named apart, as they make sense for
-/// reads only.
+/// Calls a generic function for every contestant; those that hold their pin are named separately, as they make sense only for
+/// reads.
 macro_rules! for_each_map {
     ($function:ident, $($argument:expr),*) => {
         $function::<Koel<u64, u64>>($($argument),*);

@@ -9,7 +9,7 @@ use crate::plan::{Action, After, Counts, Expect, MixPlan, Op, Prediction};
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     counts: Counts,
-    /// What the values that writes brought in add up to, less those that they replaced and removed.
+    /// The sum of the values that writes brought in, minus those that they replaced and removed.
     net: u64,
     wrong: u64,
     first_wrong: Option<(Op, Option<u64>)>,
@@ -18,7 +18,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// For a map that may miss keys while other threads replace them, or for one that may not.
+    /// A tally for a map that may, or may not, miss keys while other threads replace them.
     pub fn new(may_miss_replaced: bool) -> Self {
         Tally { may_miss_replaced, ..Tally::default() }
     }
@@ -28,7 +28,7 @@ impl Tally {
         self.lost_reads
     }
 
-    /// Does `op` through `view` and checks the answer.
+    /// Performs `op` through `view` and checks the answer.
     #[inline(always)]
     pub fn perform<V: View>(&mut self, view: &V, op: &Op) {
         match op.action {
@@ -78,7 +78,7 @@ impl Tally {
         self.first_wrong.get_or_insert((*op, got));
     }
 
-    /// Whether all answers were right and add up to what was predicted.
+    /// Checks that all answers were right and add up to what was predicted.
     ///
     /// # Errors
     ///
@@ -115,7 +115,7 @@ pub struct ReadTally {
 }
 
 impl ReadTally {
-    /// Takes note of the answer for `key`: maps that are only read hold first versions.
+    /// Notes the answer for `key`: maps that are only read hold first versions.
     #[inline(always)]
     pub fn note(&mut self, key: u64, got: Option<u64>) {
         match got {
@@ -127,7 +127,7 @@ impl ReadTally {
         }
     }
 
-    /// Takes note of the answer for a text key: whether it was found, and if so whether the value was its own.
+    /// Notes the answer for a text key: whether it was found, and if so whether the value was its own.
     #[inline(always)]
     pub fn note_text(&mut self, right: Option<bool>) {
         match right {
@@ -139,7 +139,7 @@ impl ReadTally {
         }
     }
 
-    /// Whether all `lookups` hit, or all missed, and every value was the one that its key was given.
+    /// Checks that all `lookups` hit, or all missed, and that every value was the one that its key was given.
     ///
     /// # Errors
     ///
@@ -163,11 +163,12 @@ impl ReadTally {
     }
 }
 
-/// Whether the map holds what it should after a run of `plan` in which its threads saw this.
+/// Checks that the map holds what it should after a run of `plan` in which its threads saw `seen`.
 ///
 /// # Errors
 ///
-/// The first key that has another value, the two lengths, or that the answers to writes do not balance with what is there.
+/// The first key that has another value, the two lengths, or a message that the answers to writes do not balance with what is
+/// there.
 pub fn content<V: View>(view: &V, len: usize, plan: &MixPlan, seen: &[Tally]) -> Result<(), String> {
     for &(key, expected) in &plan.samples {
         let got = view.get(key);
@@ -189,8 +190,9 @@ pub fn content<V: View>(view: &V, len: usize, plan: &MixPlan, seen: &[Tally]) ->
     Ok(())
 }
 
-/// How many entries the map has more than before, if it has as many of the written keys, all of which it had, as the answers to
-/// insertions and removals say; and if their values, which added up to `sum`, add up to what the answers to all writes say.
+/// How many more entries the map has than before. Checks that it has as many of the written keys, all of which it had, as the
+/// answers to insertions and removals say; and that their values, which added up to `sum`, add up to what the answers to all
+/// writes say.
 fn balance<V: View>(view: &V, written: &[u64], sum: u64, seen: &[Tally]) -> Result<isize, String> {
     let gains = seen.iter().map(|tally| tally.counts.inserted as isize - tally.counts.removed as isize);
     let (gained, mut found, mut left) = (gains.sum::<isize>(), 0, 0_u64);
@@ -220,7 +222,7 @@ fn balance<V: View>(view: &V, written: &[u64], sum: u64, seen: &[Tally]) -> Resu
     Ok(gained)
 }
 
-/// Whether all `lookups` of present keys found them.
+/// Checks that all `lookups` of present keys found them.
 ///
 /// # Errors
 ///
@@ -232,17 +234,17 @@ pub fn no_false_negatives(found: u64, lookups: u64) -> Result<(), String> {
     Err(format!("{} false negatives in {lookups} look-ups of present keys", lookups - found))
 }
 
-/// A rate may differ by this part of itself from what formulas say, which simplify a little.
+/// A rate may differ by this fraction of itself from what formulas say, which simplify a little.
 const RATE_TOLERANCE: f64 = 0.25;
 
-/// And by so many standard deviations; and, where that is less than one look-up, by so many look-ups.
+/// It may also differ by this many standard deviations; and, where that is less than one look-up, by this many look-ups.
 const RATE_DEVIATIONS: f64 = 6.0;
 
-/// Whether `lookups` of different absent keys found about as many as a filter's parameters let one expect.
+/// Checks that `lookups` of different absent keys found about as many as a filter's parameters lead one to expect.
 ///
 /// # Errors
 ///
-/// How many they found, and how many were to be expected.
+/// How many they found, and how many were expected.
 pub fn false_positives(found: u64, lookups: u64, expected: Expected) -> Result<(), String> {
     let (rate, least) = match expected {
         Expected::About(rate) => (rate, rate * (1.0 - RATE_TOLERANCE)),
@@ -259,7 +261,7 @@ pub fn false_positives(found: u64, lookups: u64, expected: Expected) -> Result<(
     ))
 }
 
-/// Whether two counts are those that are certain, and so many more.
+/// Whether two counts are those that are certain, plus `open` in all.
 fn is_within(seen: (u64, u64), certain: (u64, u64), open: u64) -> bool {
     let more = seen.0.checked_sub(certain.0).zip(seen.1.checked_sub(certain.1));
     more.is_some_and(|(found, absent)| found + absent == open)

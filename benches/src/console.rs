@@ -7,22 +7,22 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::error::{CheckError, Error};
 
-/// Where a command tells how far it is and what it found.
+/// Where a command reports its progress and its results.
 #[derive(Debug)]
 pub struct Console {
     bar: ProgressBar,
     /// Why something could not be printed.
     lost: RefCell<Option<io::Error>>,
-    /// What others than koel did wrong.
+    /// The failures of other contestants than koel.
     failures: RefCell<Vec<CheckError>>,
-    /// Whether reports are written of what is measured.
+    /// Whether reports of the measurements are written.
     reports: bool,
     /// Whether nobody reads standard output any more.
     unheard: Cell<bool>,
 }
 
 impl Console {
-    /// With a progress bar, if standard error is a terminal. Says whether `reports` are written, too.
+    /// A console with a progress bar, if standard error is a terminal. `reports` is whether reports are written, too.
     pub fn new(reports: bool) -> Self {
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} (left: {eta}) {wide_msg}");
@@ -41,7 +41,7 @@ impl Console {
         self.bar.inc_length(steps as u64);
     }
 
-    /// Tells which step begins.
+    /// Shows which step begins.
     pub fn begin(&self, what: &str, who: &str) {
         self.bar.set_message(format!("{what}: {who}"));
         self.bar.tick();
@@ -52,12 +52,12 @@ impl Console {
         self.bar.inc(1);
     }
 
-    /// Takes note of a check that failed and does not end the run.
+    /// Notes a failed check that does not end the run.
     pub fn failed(&self, failure: CheckError) {
         self.failures.borrow_mut().push(failure);
     }
 
-    /// The checks that failed and did not end the run.
+    /// The failed checks that did not end the run.
     pub fn failures(&self) -> Vec<CheckError> {
         self.failures.borrow().clone()
     }
@@ -70,10 +70,10 @@ impl Console {
         self.note(self.bar.suspend(|| writeln!(io::stdout(), "{text}")));
     }
 
-    /// Takes note of how printing went.
+    /// Notes whether printing succeeded.
     pub(crate) fn note(&self, said: io::Result<()>) {
         match said {
-            // As in `koel-bench | head`: that is no reason to fail.
+            // As in `koel-bench | head`, which is no reason to fail.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => self.unheard.set(true),
             Err(error) => {
                 self.lost.borrow_mut().get_or_insert(error);
@@ -82,7 +82,7 @@ impl Console {
         }
     }
 
-    /// Whether there is somebody to measure for.
+    /// Checks that somebody will see the results.
     ///
     /// # Errors
     ///
@@ -91,11 +91,11 @@ impl Console {
         if self.unheard.get() && !self.reports { Err(Error::Unheard) } else { Ok(()) }
     }
 
-    /// Whether all was printed that was said, or nobody listened any more.
+    /// Checks that everything was printed, or that nobody was reading any more.
     ///
     /// # Errors
     ///
-    /// Why not: a full disk, say.
+    /// Why printing failed: a full disk, for instance.
     pub fn all_said(&self) -> Result<(), Error> {
         match &*self.lost.borrow() {
             Some(error) => Err(Error::Input(format!("standard output: {error}"))),

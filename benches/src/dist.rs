@@ -10,7 +10,7 @@ use rand_distr::{Distribution, Zipf};
 
 use crate::trace::Trace;
 
-/// The exponent of a Zipf distribution that is not given one: YCSB's.
+/// The default exponent of a Zipf distribution: YCSB's.
 pub const DEFAULT_ZIPF_EXPONENT: f64 = 0.99;
 
 /// How the keys of a workload are drawn.
@@ -18,7 +18,7 @@ pub const DEFAULT_ZIPF_EXPONENT: f64 = 0.99;
 pub enum Dist {
     /// Every key equally often.
     Uniform,
-    /// The key of rank r in proportion to r to the minus exponent.
+    /// The key of rank r with a probability proportional to r to the power of minus the exponent.
     Zipf(f64),
     /// Zipf over the age of keys, the youngest first: YCSB D's.
     Latest,
@@ -56,8 +56,8 @@ impl FromStr for Dist {
 
 /// Draws key indices for one thread of several.
 ///
-/// Threads share the indices they read; each owns, for writing, those that leave its number when divided by the
-/// number of threads.
+/// Threads share the indices that they read. For writing, each thread owns the indices that leave its number as the remainder
+/// when divided by the number of threads.
 #[derive(Debug)]
 pub struct Sampler {
     rng: SmallRng,
@@ -74,13 +74,13 @@ enum Source {
     Trace(Replay),
 }
 
-/// A thread's way through a trace.
+/// A thread's path through a trace.
 #[derive(Debug)]
 struct Replay {
     trace: Arc<Trace>,
     start: usize,
     next_read: usize,
-    /// The requests for keys that the thread owns, as they come from `start` on; listed when the first is asked for.
+    /// The requests for keys that the thread owns, in order from `start` on; listed when the first is asked for.
     owned: Option<Vec<u32>>,
     next_owned: usize,
 }
@@ -141,8 +141,8 @@ impl Sampler {
 }
 
 impl Replay {
-    /// The next request for a key that `thread` of `threads` owns, if there is one. The trace is looked through once, not for
-    /// each: what a thread owns may be rare.
+    /// The next request for a key that `thread` of `threads` owns, if there is one. The trace is searched once, not for each
+    /// request: keys that a thread owns may be rare.
     fn owned(&mut self, thread: u64, threads: u64) -> Option<u64> {
         let owned = self.owned.get_or_insert_with(|| {
             let (before, from) = self.trace.requests.split_at(self.start);
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(idle.owned(0), None);
     }
 
-    /// The sequence is the one that is found by looking for the next request of an owned key, round by round.
+    /// The sequence is the one that a search for the next request of an owned key finds, round by round.
     #[test]
     fn owned_requests_come_in_the_order_of_the_trace_from_each_thread_s_own_place() {
         let trace = Arc::new(Trace::of((0..997).map(|i| i * i % 101)));
@@ -233,7 +233,7 @@ mod tests {
         }
     }
 
-    /// Looked for anew each time, the one key would be a million requests away: some minutes.
+    /// If it were searched for each time, the one key would be a million requests away: that would take some minutes.
     #[test]
     fn a_rare_key_of_one_s_own_is_not_looked_for_each_time() {
         let trace = Arc::new(Trace::of((0..1_000_000).map(|i| u64::from(i == 999_999))));

@@ -1,10 +1,10 @@
-//! What can go wrong, and the exit code that says so.
+//! Errors, and their exit codes.
 
 use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// What shells have for a program that Ctrl-C has ended.
+/// The exit code that shells use for a program that was ended by Ctrl-C.
 pub const STOPPED: u8 = 130;
 
 /// Why a command ended early.
@@ -16,20 +16,20 @@ pub enum Error {
     Input(String),
     /// Ctrl-C was pressed, or another signal asked the program to end.
     Stopped,
-    /// Nobody reads what is printed, and nothing is written.
+    /// Nobody reads the output, and no report is written.
     Unheard,
 }
 
-/// An answer that the workload rules out, or a refusal to give any: which contestant, in which workload, and what it was.
+/// An answer that the workload rules out, or a refusal: which contestant, in which workload, and the details.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckError {
     /// The contestant as the tables name it.
     pub contestant: String,
     /// The workload, as the tables name it; empty until the command fills it in.
     pub workload: String,
-    /// What was expected and what came.
+    /// The expected and the actual answer.
     pub detail: String,
-    /// Whether it is a refusal: nothing is wrong then, but the contestant cannot do what is asked of it.
+    /// Whether it is a refusal: then nothing is wrong, but the contestant cannot do what is asked of it.
     pub is_refusal: bool,
 }
 
@@ -45,14 +45,14 @@ impl CheckError {
         CheckError { is_refusal: true, ..CheckError::new(contestant, why) }
     }
 
-    /// The same failure, told with the workload it happened in.
+    /// The same failure, with the workload in which it happened.
     #[must_use]
     pub fn during(self, workload: &str) -> Self {
         CheckError { workload: workload.to_owned(), ..self }
     }
 }
 
-/// The text of others without anything that a terminal would obey.
+/// Foreign text with all control characters escaped, which a terminal would obey.
 pub fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for character in text.chars() {
@@ -71,7 +71,7 @@ pub fn name_of(path: &Path) -> String {
 }
 
 impl Error {
-    /// What it says, a line for each failure.
+    /// The message, with one line for each failure.
     pub fn lines(&self) -> Vec<String> {
         match self {
             Error::Check(failures) => failures.iter().map(CheckError::to_string).collect(),
@@ -81,7 +81,8 @@ impl Error {
         }
     }
 
-    /// 1 for a failed check, 2 for bad input, 130 for Ctrl-C and the like; 0 if nobody listens, as in `koel-bench | head`.
+    /// 1 for a failed check, 2 for bad input, 130 for Ctrl-C and the like; 0 if nobody reads the output, as in `koel-bench |
+    /// head`.
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Error::Check(_) => ExitCode::from(1),

@@ -1,4 +1,4 @@
-//! Panics that are caught and told: those of a rival are no reason to lose what was measured of others.
+//! Panics that are caught and reported: those of a rival are no reason to lose the measurements of others.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -8,11 +8,11 @@ use std::sync::{Arc, Once};
 use parking_lot::Mutex;
 
 thread_local! {
-    /// What a panic of this thread is told to.
+    /// The watch to which a panic of this thread is reported.
     static WATCH: RefCell<Option<Watch>> = const { RefCell::new(None) };
 }
 
-/// A call of [`caught`], by which panics are told where nobody else prints them.
+/// A call of [`caught`], which reports panics that nobody else prints.
 #[derive(Clone, Default)]
 struct Watch {
     /// Where the first panic was.
@@ -20,27 +20,27 @@ struct Watch {
 }
 
 impl Watch {
-    /// What this thread is under; nothing if it is ending.
+    /// The watch that this thread is under; `None` if the thread is ending.
     fn of_thread() -> Option<Watch> {
         WATCH.try_with(|watch| watch.borrow().clone()).ok().flatten()
     }
 
-    /// Runs `run` under it, and whatever this thread was under before afterwards.
+    /// Runs `run` under this watch, and afterwards restores the one that this thread was under before.
     fn over<T>(self, run: impl FnOnce() -> T) -> std::thread::Result<T> {
         let before = WATCH.replace(Some(self));
-        // Whoever gives up what has panicked sees nothing of it that is half done.
+        // Callers give up the value whose code panicked, and so see nothing of it that is half done.
         let ended = panic::catch_unwind(AssertUnwindSafe(run));
         WATCH.set(before);
         ended
     }
 }
 
-/// What `run` returns; or, if it panics or one of its threads does whose panic it passes on, what the panic said; and where,
-/// if that thread runs what is [`watched`].
+/// Returns what `run` returns. If it panics, or passes on the panic of one of its threads, returns the message of that panic;
+/// and its place, if that thread runs a [`watched`] function.
 ///
 /// # Errors
 ///
-/// The panic in words.
+/// The panic's message.
 pub fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     static HOOKED: Once = Once::new();
     HOOKED.call_once(|| {
@@ -60,7 +60,7 @@ pub fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// What runs `run` on another thread so that its panic is told by the call of [`caught`] that this thread is in, if it is.
+/// Wraps `run` for another thread, so that its panic is reported by the call of [`caught`] that this thread is in, if any.
 pub fn watched<A, R>(run: impl Fn(A) -> R) -> impl Fn(A) -> R {
     let watch = Watch::of_thread();
     move |argument| match watch.clone() {
@@ -69,14 +69,14 @@ pub fn watched<A, R>(run: impl Fn(A) -> R) -> impl Fn(A) -> R {
     }
 }
 
-/// In one line, whatever assertions have in theirs.
+/// The message in one line, even if it is of an assertion with several.
 fn message_of(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("without a message");
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// File and line; of a crate's files, what stands behind the folder of all crates.
+/// File and line; for a file of a dependency, its path within the folder of all crates.
 fn place_in_words(place: &Location<'_>) -> String {
     let file = place.file();
     let of_crate = file.split_once("/registry/src/").and_then(|(_, rest)| rest.split_once('/'));

@@ -1,11 +1,11 @@
-//! A global allocator that counts, while it is told to: for `koel-bench memory`.
+//! A global allocator that can count allocations: for `koel-bench memory`.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use crate::pages;
 
-/// Counting costs writes that threads would contend for: nothing is counted while throughput is measured.
+/// Counting costs writes for which threads would contend: nothing is counted while throughput is measured.
 static COUNTING: AtomicBool = AtomicBool::new(false);
 static REQUESTED: AtomicI64 = AtomicI64::new(0);
 static TAKEN: AtomicI64 = AtomicI64::new(0);
@@ -17,15 +17,15 @@ pub struct CountingAllocator;
 /// Bytes that are allocated and not freed again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Footprint {
-    /// As asked for.
+    /// As requested.
     pub requested: i64,
     /// As the allocator rounds it up, with its own header.
     pub taken: i64,
-    /// As the map itself says, if it does.
+    /// As the map itself reports it, if it does.
     pub own: Option<usize>,
 }
 
-/// What `build` leaves allocated, if the program runs with a [`CountingAllocator`]. Not for several threads at once.
+/// The memory that `build` leaves allocated, if the program runs with a [`CountingAllocator`]. Not for several threads at once.
 pub fn measure<T>(build: impl FnOnce() -> T) -> (T, Footprint) {
     REQUESTED.store(0, Ordering::Relaxed);
     TAKEN.store(0, Ordering::Relaxed);
@@ -36,7 +36,7 @@ pub fn measure<T>(build: impl FnOnce() -> T) -> (T, Footprint) {
     (built, Footprint { requested, taken: TAKEN.load(Ordering::Relaxed), own: None })
 }
 
-/// Counts until it is dropped, by a panic as well.
+/// Counts until it is dropped, also when a panic drops it.
 struct Counting;
 
 impl Counting {
@@ -60,14 +60,14 @@ fn count(sign: i64, layout: Layout, pointer: *mut u8) {
 
 #[cfg(target_os = "linux")]
 fn taken_bytes(_: Layout, pointer: *mut u8) -> i64 {
-    /// What malloc keeps in front of each block; glibc's 8 bytes.
+    /// The bytes that malloc keeps in front of each block: 8 in glibc.
     const HEADER_BYTES: i64 = 8;
     // SAFETY: `pointer` comes from the system's allocator, which is malloc on Linux, and is not freed yet.
     let usable = unsafe { libc::malloc_usable_size(pointer.cast()) };
     usable as i64 + HEADER_BYTES
 }
 
-/// Elsewhere: rounded up to 16 bytes, as most allocators do at least.
+/// On other systems: rounded up to 16 bytes, as most allocators do at least.
 #[cfg(not(target_os = "linux"))]
 fn taken_bytes(layout: Layout, _: *mut u8) -> i64 {
     layout.size().next_multiple_of(16) as i64

@@ -1,10 +1,10 @@
-//! Keys and values every check can recompute: the value of a key is a function of the key and a version.
+//! Keys and values that every check can recompute: the value of a key is a function of the key and a version.
 //!
-//! Keys are numbered; `key(i)` scatters the number over all 64 bits, so that no contestant profits from
-//! consecutive integers. A value carries 32 bits derived from its key and the 32-bit version of its last write:
-//! a value that belongs to another key, or to an older write, is told apart from the right one.
+//! Keys are numbered; `key(i)` scatters the number over all 64 bits, so that no contestant profits from consecutive integers. A
+//! value carries 32 bits derived from its key and the 32-bit version of its last write: a value that belongs to another key, or
+//! to an older write, can be told from the right one.
 
-/// Indices from here on are never inserted: their keys are sure misses.
+/// Indices from here on are never inserted: their keys are certain misses.
 pub const FIRST_ABSENT: u64 = 1 << 40;
 
 /// Bytes of a text key and of a text value.

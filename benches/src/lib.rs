@@ -1,12 +1,11 @@
-//! Measures koel beside other concurrent hash maps, filters and caches; the `koel-bench` program is a thin shell around
-//! this library.
+//! Compares koel with other concurrent hash maps, filters and caches; the `koel-bench` program is a thin shell around this
+//! library.
 //!
-//! The layers, from the bottom: [`keys`] and [`dist`] say which keys and values there are; [`workload`], [`whole`] and
-//! [`trace`] what is asked for; [`plan`] writes it down, operation by operation, with the answers that must come;
-//! [`contestants`] are the maps, [`filters`] the filters, [`caches`] the caches; [`check`] and [`race`] run plans on
-//! them, through [`entrant`] and in [`rounds`]; [`replay`] puts [`requests`] to caches, and to exact policies of
-//! [`reference`]; [`commands`] choose what to run and [`report`] tells what came out; [`paper`] reproduces tables of the
-//! literature.
+//! The layers, from the bottom: [`keys`] and [`dist`] define keys and values; [`workload`], [`whole`] and [`trace`] define
+//! operations; [`plan`] writes them down, one by one, with the answers that are required; [`contestants`] are the maps,
+//! [`filters`] the filters, [`caches`] the caches; [`check`] and [`race`] run plans on them, through [`entrant`] and in
+//! [`rounds`]; [`replay`] puts [`requests`] to caches, and to exact policies of [`reference`]; [`commands`] choose what to run
+//! and [`report`] presents the results; [`paper`] reproduces tables of the literature.
 
 pub mod caches;
 pub mod check;

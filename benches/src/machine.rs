@@ -1,4 +1,4 @@
-//! What the machine could do at best: random reads of cache lines, none of which waits for another.
+//! The machine's limit: random reads of cache lines, none of which waits for another.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -24,7 +24,7 @@ impl Machine {
     pub fn new(log2_bytes: u32) -> Self {
         let mut words = vec![0_u64; (1_usize << log2_bytes) / 8];
         pages::advise_huge(&mut words);
-        // Untouched pages would all be the one page of zeros.
+        // Untouched pages would all be mapped to the one page of zeros.
         for (number, line) in words.chunks_mut(WORDS_PER_LINE).enumerate() {
             line[0] = number as u64;
         }
@@ -61,7 +61,7 @@ mod tests {
 
     use super::*;
 
-    /// The time around the reads is enough for all of them, however long it is.
+    /// The time measured around the reads suffices for all of them, however long it is.
     #[test]
     fn lines_are_read_at_the_rate_that_is_told() {
         const LINES: usize = 100_000;

@@ -16,7 +16,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error @ Error::Unheard) => error.exit_code(),
         Err(error) => {
-            // The exit code says it, where nothing else can.
+            // If this fails, the exit code still reports the error.
             let _ = writeln!(std::io::stderr(), "koel-bench: {error}");
             error.exit_code()
         }

@@ -1,4 +1,4 @@
-//! What the program is built of: without that nobody can have its figures again.
+//! What the program is built from: without that nobody can reproduce its figures.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use crate::cli::Command;
 
-/// The maps beside koel's, and what they hash with.
+/// The other maps, and the hash function for all of them.
 const MAPS: &[&str] = &["papaya", "dashmap", "scc", "hashbrown", "parking_lot", "ahash"];
 
-/// The filters, the lock around those that need one, and the hash functions that are counted.
+/// The other filters, the lock around those that need one, and the hash functions whose collisions are counted.
 const FILTERS: &[&str] = &[
     "atomic-cuckoo-filter",
     "cuckoofilter",
@@ -24,10 +24,10 @@ const FILTERS: &[&str] = &[
     "siphasher",
 ];
 
-/// The caches, and what they hash with.
+/// The other caches, and the hash function for all of them.
 const CACHES: &[&str] = &["quick_cache", "moka", "mini-moka", "scc", "ahash"];
 
-/// What the guard stands before.
+/// The stores that the guard is put before.
 const STORES: &[&str] = &["redb", "fjall"];
 
 /// Where the figures of a report come from.
@@ -37,24 +37,24 @@ pub struct Origin {
     pub koel: String,
     /// The commit that was built, and whether files differed from it; or `unknown commit`.
     pub revision: String,
-    /// Versions of what is measured beside koel, and of what that needs.
+    /// Versions of the libraries that koel is compared with, and of what they need.
     pub crates: BTreeMap<&'static str, &'static str>,
     /// The compiler and its version.
     pub compiler: String,
-    /// What it compiled for.
+    /// The target that it compiled for.
     pub target: String,
-    /// The features of a processor that it took for granted.
+    /// The processor features that it assumed.
     pub target_features: String,
-    /// Its flags, as the environment or a configuration file had them.
+    /// Its flags, from the environment or a configuration file.
     pub flags: String,
     /// cargo's profile.
     pub profile: String,
-    /// How far it was asked to optimize.
+    /// The optimization level.
     pub opt_level: String,
 }
 
 impl Origin {
-    /// Of what `command` measures; without one, of what the tour does.
+    /// The origin of what `command` measures; without a command, of what the tour measures.
     pub fn of(command: Option<&Command>) -> Self {
         let names = match command {
             None | Some(Command::Tour(_) | Command::Map(_) | Command::Latency(_) | Command::Memory(_)) => {
@@ -77,7 +77,7 @@ impl Origin {
         }
     }
 
-    /// koel and what is beside it.
+    /// koel and the libraries that it is compared with.
     pub fn crates_in_words(&self) -> String {
         let crates: Vec<String> =
             self.crates.iter().map(|(name, version)| format!("{name} {version}")).collect();
@@ -91,7 +91,7 @@ impl Origin {
         format!("{compiler}, {profile}, opt-level {opt_level}, {target} with {target_features}{flags}")
     }
 
-    /// Tells that figures are worth nothing, if they are.
+    /// A warning if the figures are worthless.
     pub fn warning(&self) -> Option<&'static str> {
         cfg!(debug_assertions).then_some(
             "NOT OPTIMIZED: this program was built for debugging, and no figure means anything; cargo's option is --release",
@@ -99,7 +99,7 @@ impl Origin {
     }
 }
 
-/// As `Cargo.lock` has it.
+/// The version in `Cargo.lock`.
 fn version_of(name: &str) -> &'static str {
     let all = env!("KOEL_BENCH_CRATES").split(',').filter_map(|one| one.split_once(' '));
     let mut found = all.filter(|(other, _)| *other == name).map(|(_, version)| version);
@@ -117,7 +117,7 @@ mod tests {
             assert!(version.split('.').count() == 3, "{name} {version}");
             assert!(version.starts_with(|first: char| first.is_ascii_digit()), "{name} {version}");
         }
-        // koel's own is another one.
+        // koel depends on another version.
         assert!(version_of("hashbrown").starts_with("0.17."), "{}", version_of("hashbrown"));
     }
 }

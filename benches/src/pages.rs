@@ -1,5 +1,5 @@
-//! Huge pages, which koel's tables ask for and the rivals' do not: what the system grants, that it grants none, and that all
-//! ask for them.
+//! Huge pages, which koel's tables ask for and the rivals' do not: whether the system grants them, and ways to have it grant
+//! none, or to ask for them for all tables.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,37 +8,38 @@ use serde::Serialize;
 
 use crate::error::Error;
 
-/// Whose tables have huge pages, where the system grants them to who asks.
+/// Which tables have huge pages, where the system grants them to those that ask.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pages {
-    /// Large ones of koel's, which ask for them.
+    /// Large tables of koel, which ask for them.
     #[default]
     AsAsked,
-    /// Nobody's.
+    /// None.
     Small,
-    /// Everybody's: the allocator asks for them for each large block.
+    /// All: the allocator asks for them for each large block.
     Huge,
 }
 
-/// Blocks of so many bytes have huge pages where all ask for them; koel's smallest table that asks has as many.
+/// If all tables are to have huge pages, blocks from this size on do; it is the size of koel's smallest table that asks for
+/// them.
 const HUGE_BLOCK_BYTES: usize = 4 << 20;
 
 /// Whether the allocator asks for huge pages.
 static FOR_ALL: AtomicBool = AtomicBool::new(false);
 
 impl Pages {
-    /// From now on tables of this process have such pages.
+    /// Applies this choice to the tables of this process from now on.
     ///
     /// # Errors
     ///
-    /// If the system cannot be told.
+    /// If the system does not accept it.
     pub fn arrange(self) -> Result<(), Error> {
         FOR_ALL.store(self == Pages::Huge, Ordering::Relaxed);
         if self == Pages::Small { refuse_huge() } else { Ok(()) }
     }
 
-    /// Who asked for huge pages.
+    /// Which tables asked for huge pages.
     pub fn in_words(self) -> &'static str {
         match self {
             Pages::AsAsked => "large tables of koel's ask for huge pages, those of others do not",
@@ -57,7 +58,7 @@ impl Pages {
 /// `block` is null, or `bytes` bytes from it on are allocated, and nobody but the caller uses them.
 pub unsafe fn advise_block(block: *mut u8, bytes: usize) {
     if bytes >= HUGE_BLOCK_BYTES && FOR_ALL.load(Ordering::Relaxed) && !block.is_null() {
-        // SAFETY: as promised; what is in the bytes does not matter to who takes them as uninitialized.
+        // SAFETY: as promised; as the bytes are taken as uninitialized, their content does not matter.
         let memory = unsafe { std::slice::from_raw_parts_mut(block.cast::<MaybeUninit<u8>>(), bytes) };
         advise_huge(memory);
     }
@@ -67,14 +68,14 @@ pub unsafe fn advise_block(block: *mut u8, bytes: usize) {
 #[cfg(target_os = "linux")]
 const PAGE_BYTES: usize = 64 << 10;
 
-/// Where Linux tells when it grants huge pages.
+/// The file in which Linux shows when it grants huge pages.
 const MODE_FILE: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/// From now on the system gives no huge pages to this process, whoever asks.
+/// From now on the system gives no huge pages to this process, even if they are asked for.
 ///
 /// # Errors
 ///
-/// If the system cannot be told.
+/// If the system does not accept it.
 fn refuse_huge() -> Result<(), Error> {
     tell_system().map_err(|error| Error::Input(format!("--small-pages: {error}")))
 }
@@ -82,14 +83,14 @@ fn refuse_huge() -> Result<(), Error> {
 #[cfg(target_os = "linux")]
 fn tell_system() -> std::io::Result<()> {
     let [yes, none]: [libc::c_ulong; 2] = [1, 0];
-    // SAFETY: it takes numbers, and no memory is touched.
+    // SAFETY: the call takes numbers, and touches no memory.
     match unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, yes, none, none, none) } {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),
     }
 }
 
-/// koel asks Linux alone.
+/// koel asks only Linux for huge pages.
 #[cfg(not(target_os = "linux"))]
 fn tell_system() -> std::io::Result<()> {
     Ok(())
@@ -112,8 +113,8 @@ pub fn advise_huge<T>(memory: &mut [T]) {
     let range = memory.as_mut_ptr_range();
     let start = (range.start as usize).next_multiple_of(PAGE_BYTES);
     let Some(bytes) = (range.end as usize).checked_sub(start) else { return };
-    // SAFETY: `start..start + bytes` lies in memory that is borrowed; the advice does not change its content. That it may
-    // be refused is why the result is not looked at.
+    // SAFETY: `start..start + bytes` lies in memory that is borrowed; the advice does not change its content. As it may be
+    // refused, the result is ignored.
     unsafe {
         libc::madvise(start as *mut libc::c_void, bytes, libc::MADV_HUGEPAGE);
     }

@@ -1,4 +1,4 @@
-//! Runs threads from a common start and takes the time from the start to the last finish.
+//! Runs threads from a common start and measures the time from the start to the last finish.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use crate::faults::watched;
 
-/// Holds threads back until all have come.
+/// Holds threads back until all have arrived.
 ///
-/// Threads spin: to be woken by the kernel would take longer than some of the runs do.
+/// Threads spin: a wake-up by the kernel would take longer than some of the runs.
 #[derive(Debug)]
 struct StartLine {
     missing: AtomicUsize,
@@ -24,7 +24,7 @@ impl StartLine {
     }
 }
 
-/// A thread's place at the line. Who panics on the way there gives it up: the others would wait for ever.
+/// A thread's place at the line. A thread that panics on the way there gives it up: otherwise the others would wait for ever.
 struct Place<'a>(&'a StartLine);
 
 impl Place<'_> {
@@ -46,9 +46,9 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Lets each of `threads` threads `warm` up, waits for all, then lets them `run`; both get the thread's number.
+/// Lets each of `threads` threads `warm` up, waits for all, then lets them `run`; both functions get the thread's number.
 ///
-/// Returns the time from the start to the last finish, and what each thread returned. A panic of one of them goes on here,
+/// Returns the time from the start to the last finish, and what each thread returned. A panic of one of them is resumed here,
 /// when all have ended.
 pub fn race<R: Send>(
     threads: usize,

@@ -1,6 +1,7 @@
-//! Exact policies, simulated: what a replay is validated against. One queue for all entries, no concurrency.
+//! Exact policies, simulated: replays are validated against them. One queue for all entries, no concurrency.
 //!
-//! On a miss, entries leave until the new one fits, and then it comes in. What is larger than the whole cache stays out.
+//! On a miss, entries are evicted until the new one fits, and then it is inserted. An entry that is larger than the whole cache
+//! is not inserted.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -8,15 +9,15 @@ use std::convert::Infallible;
 use crate::replay::{self, Bound, Request};
 use crate::trace::Trace;
 
-/// Who leaves.
+/// Which entry is evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exact {
-    /// Who came first.
+    /// The entry that was inserted first.
     Fifo,
-    /// Who was asked for longest ago.
+    /// The entry that was requested longest ago.
     Lru,
-    /// Who came first, unless it was asked for since it came or was last passed over: one bit, cleared in passing; new
-    /// entries come without it (Corbató, 1968).
+    /// The entry that was inserted first, unless it was requested since it was inserted or last passed over: one bit, cleared
+    /// in passing; new entries begin without it (Corbató, 1968).
     Clock,
 }
 
@@ -26,10 +27,10 @@ struct Simulated {
     policy: Exact,
     capacity: u64,
     used: u64,
-    /// Keys by their turn to leave, with their sizes.
+    /// Keys by their turn to be evicted, with their sizes.
     queue: BTreeMap<u64, (u32, u64)>,
     next_turn: u64,
-    /// By key: its turn, if it is in the cache; and its bit.
+    /// For each key, its turn, if it is in the cache; and its bit.
     turns: Vec<Option<u64>>,
     marks: Vec<bool>,
 }
@@ -47,7 +48,7 @@ impl Simulated {
         }
     }
 
-    /// Whether it was a hit.
+    /// Performs a request. Returns whether it was a hit.
     fn ask(&mut self, Request { index, size, .. }: Request) -> bool {
         if let Some(turn) = self.turns[index as usize] {
             self.touch(index, turn);
@@ -83,7 +84,7 @@ impl Simulated {
         self.next_turn += 1;
     }
 
-    /// Whoever's turn it is leaves, or is passed over.
+    /// Evicts the entry whose turn it is, or passes over it.
     fn step(&mut self) {
         let Some((_, (index, size))) = self.queue.pop_first() else { return };
         if std::mem::take(&mut self.marks[index as usize]) {
@@ -95,7 +96,7 @@ impl Simulated {
     }
 }
 
-/// Hits that `policy` has in `trace`.
+/// The number of hits of `policy` in `trace`.
 pub fn hits(policy: Exact, trace: &Trace, bound: Bound) -> u64 {
     let mut simulated = Simulated::new(policy, bound.amount(), trace.keys.len());
     let Ok(hits) = replay::hits(trace, bound, |request| Ok::<_, Infallible>(simulated.ask(request)));

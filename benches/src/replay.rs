@@ -1,53 +1,53 @@
-//! Replays requests on a cache that reads through, and counts hits. What simulates a cache goes through the same loop.
+//! Replays requests on a cache, inserts on each miss, and counts hits. Simulated caches go through the same loop.
 
 use crate::caches::Cache;
 use crate::error::CheckError;
 use crate::keys;
 use crate::trace::Trace;
 
-/// Caches that put work off do it after a miss, and after so many hits in a row: their policies are to know what was
-/// asked before they decide.
+/// Caches that put work off do it after a miss, and after this many hits in a row: their policies should know all earlier
+/// requests before they decide.
 const HITS_UNTIL_SETTLED: u32 = 32;
 
-/// What a cache may hold.
+/// The bound of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// So many entries.
+    /// This many entries.
     Entries(u64),
-    /// So many bytes, by the sizes in the trace.
+    /// This many bytes, by the sizes in the trace.
     Bytes(u64),
 }
 
 /// One request of a trace.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
-    /// Which of the trace's keys.
+    /// The index of the key among the trace's keys.
     pub index: u32,
     /// The key.
     pub key: u64,
-    /// What it takes of the bound.
+    /// How much of the bound it takes.
     pub size: u32,
 }
 
-/// What came of a replay.
+/// The result of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replayed {
-    /// Requests that were answered.
+    /// Requests that were hits.
     pub hits: u64,
-    /// What the cache held at the end, in the unit of its bound.
+    /// How much the cache held at the end, in the unit of its bound.
     pub held: u64,
 }
 
 impl Bound {
-    /// In its own unit.
+    /// The amount in the bound's own unit.
     pub fn amount(self) -> u64 {
         match self {
             Bound::Entries(amount) | Bound::Bytes(amount) => amount,
         }
     }
 
-    /// How many entries of `trace` there may be room for: by the mean size, if the bound is on bytes; of which there are no
-    /// more than keys.
+    /// For how many entries of `trace` there may be room: by the mean size, if the bound is on bytes; at most as many as there
+    /// are keys.
     pub fn entries(self, trace: &Trace) -> usize {
         match self {
             Bound::Entries(entries) => entries as usize,
@@ -60,12 +60,12 @@ impl Bound {
 }
 
 impl Trace {
-    /// What all keys take together.
+    /// The total size of all keys.
     pub fn bytes(&self) -> u128 {
         self.sizes.iter().map(|&size| u128::from(size)).sum()
     }
 
-    /// The size of its key number `index` by `bound`; at least 1. Sizes of 4 GiB and more count as a byte less than that.
+    /// The size of key number `index` by `bound`; at least 1. Sizes of 4 GiB and more count as one byte less than 4 GiB.
     fn size(&self, index: u32, bound: Bound) -> u32 {
         match bound {
             Bound::Entries(_) => 1,
@@ -74,7 +74,7 @@ impl Trace {
     }
 }
 
-/// Puts each request to `ask`, which says whether it was a hit, and counts those.
+/// Passes each request to `ask`, which returns whether it was a hit, and counts the hits.
 ///
 /// # Errors
 ///
@@ -96,7 +96,7 @@ pub fn hits<X>(
 ///
 /// # Errors
 ///
-/// A value that is not its key's; a cache that holds more than it promised.
+/// A value that belongs to another key; a cache that holds more than it promised.
 pub fn replay<C: Cache>(trace: &Trace, bound: Bound) -> Result<Option<Replayed>, CheckError> {
     match bound {
         Bound::Entries(entries) => replay_on(&C::of_entries(entries as usize), trace, bound).map(Some),

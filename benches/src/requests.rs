@@ -1,4 +1,4 @@
-//! Requests that hit ratios are measured on: generated ones, and traces.
+//! The requests with which hit ratios are measured: generated ones, and traces.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ const ASIDE: u64 = 1 << 36;
 /// In bytes.
 const LARGEST: f64 = 64.0 * 1024.0 * 1024.0;
 
-/// Requests, with what tables call them.
+/// Requests, with their name in the tables.
 #[derive(Debug)]
 pub struct Requests {
     /// The name.
@@ -25,12 +25,12 @@ pub struct Requests {
     pub about: String,
     /// The requests.
     pub trace: Trace,
-    /// Whether caches for them are bounded by bytes alone: without their sizes they are requests that there are already.
+    /// Whether caches for them are bounded only by bytes: without their sizes they would equal other requests.
     pub by_bytes_alone: bool,
 }
 
 impl Requests {
-    /// Those in a file.
+    /// The requests in a file.
     ///
     /// # Errors
     ///
@@ -46,7 +46,7 @@ impl Requests {
         Requests { name: name.to_owned(), about: about.to_owned(), trace, by_bytes_alone: false }
     }
 
-    /// Each key's size is drawn from `sizes`, the same in every run.
+    /// Draws each key's size from `sizes`, the same in every run.
     fn sized(mut self, sizes: impl Distribution<f64>) -> Self {
         let size = |key: &u64| sizes.sample(&mut SmallRng::seed_from_u64(*key)).clamp(1.0, LARGEST) as u64;
         self.trace.sizes = self.trace.keys.iter().map(size).collect();
@@ -55,7 +55,7 @@ impl Requests {
     }
 }
 
-/// Gives requests whose name an earlier one has another: `t (2)` for the second `t`. What has one name is one curve.
+/// Renames requests that have the name of earlier ones: `t (2)` for the second `t`. All results under one name are one curve.
 pub fn name_apart(all: &mut [Requests]) {
     for at in 1..all.len() {
         let (earlier, rest) = all.split_at_mut(at);
@@ -91,7 +91,7 @@ fn zipf(count: u64, keys: u64, exponent: f64) -> Requests {
 }
 
 fn loops(count: u64, keys: u64) -> [Requests; 2] {
-    // A little more than a tenth of the keys: what a cache of a tenth does not quite hold.
+    // A little more than a tenth of the keys, and so more than a cache of a tenth holds.
     let inner = keys * 21 / 200 + 1;
     let outer = keys.saturating_sub(inner).max(1);
     [
@@ -207,24 +207,24 @@ mod tests {
             |name: &str| generated(20_000).into_iter().find(|requests| requests.name == name).unwrap().trace;
         assert_eq!(of("loop").keys.len(), 2000);
         assert_eq!(of("loop").requests[2000], 0);
-        // 211 and the 1789 others.
+        // 211 keys, and 1789 others.
         assert_eq!(of("two loops").keys.len(), 2000);
         let one_timers = of("zipf + one-timers");
         let mut times = vec![0; one_timers.keys.len()];
         one_timers.requests.iter().for_each(|&index| times[index as usize] += 1);
         let once = times.iter().filter(|&&times| times == 1).count();
         assert!((6_000..8_000).contains(&once), "{once}");
-        // Sizes are their keys', and differ.
+        // Each key has one size, and sizes differ.
         let (pages, heavy) = (of("pages"), of("few heavy"));
         let mut sizes = pages.sizes.clone();
         sizes.sort_unstable();
         assert!((8_000..13_000).contains(&sizes[sizes.len() / 2]), "{}", sizes[sizes.len() / 2]);
         let share = heavy.sizes.iter().filter(|&&size| size > 1024).count() as f64 / heavy.keys.len() as f64;
         assert!((0.002..0.02).contains(&share), "{share}");
-        // Sharper Zipf, fewer keys.
+        // The sharper the distribution, the fewer different keys.
         assert!(of("zipf:1.2").keys.len() < of("zipf:0.99").keys.len());
         assert!(of("zipf:0.99").keys.len() < of("zipf:0.8").keys.len());
-        // What is popular at the end was not asked for at the beginning, or was not popular.
+        // Keys that are popular at the end were not requested at the beginning, or were not popular.
         let drift = of("drift").requests;
         assert!(drift[18_000..].iter().all(|index| !drift[..2_000].contains(index)));
         let most_asked_for = |requests: &[u32]| {

@@ -1,11 +1,11 @@
 //! Interleaved rounds: A B C, B A C, C A B.
 
-/// Lets `measure` have every entrant once per round, each round starting with another one, and every second round the other way
-/// round; so that what changes on the machine in the meantime hits all of them alike, and what one leaves behind, in the
-/// caches and the allocator, does not always meet the same one. `measure` gets the round's number, too. Who has no result in a
-/// round is out, and has no more turns.
+/// Passes every entrant to `measure` once per round. Each round starts with another entrant, and every second round is in
+/// reverse order: so changes of the machine over time affect all of them alike, and the state that one leaves behind, in the
+/// caches and the allocator, does not always affect the same one. `measure` gets the round's number, too. An entrant that has
+/// no result in a round is out, and has no more turns.
 ///
-/// Returns each entrant's results, one per round; `None` of those that are out.
+/// Returns each entrant's results, one per round; `None` for those that are out.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! A folder for databases, which is there no longer in the end: after an error and Ctrl-C neither.
+//! A folder for databases, which is removed in the end, also after an error or Ctrl-C.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,10 +7,10 @@ use parking_lot::Mutex;
 
 use crate::error::{Error, name_of};
 
-/// What Ctrl-C removes if it ends the program at once. Held by whoever removes it.
+/// The folder that Ctrl-C removes if it ends the program at once. Locked by the thread that removes it.
 static IN_USE: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// A store that is still at work may make a file while its folder is being removed.
+/// A store that is still at work may create a file while its folder is being removed.
 const ATTEMPTS: usize = 200;
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -19,11 +19,11 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// In `place`, or where the system has temporary files.
+    /// Creates a folder in `place`, or where the system has temporary files.
     ///
     /// # Errors
     ///
-    /// If there can be none in that place.
+    /// If none can be created there.
     pub fn new(place: Option<&Path>) -> Result<Self, Error> {
         let mut in_use = IN_USE.lock();
         let folder = match place {
@@ -36,7 +36,7 @@ impl Scratch {
         Ok(Scratch(folder))
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -50,7 +50,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes the folder that is in use, for good: there will be no other. Returns it if it is left.
+/// Removes the folder that is in use, for good: there will be no other. Returns its path if it could not be removed.
 pub fn remove() -> Option<PathBuf> {
     let in_use = IN_USE.lock();
     let left = in_use.as_ref().filter(|folder| !removed(folder)).cloned();
@@ -58,7 +58,7 @@ pub fn remove() -> Option<PathBuf> {
     left
 }
 
-/// Whether the folder is there no longer.
+/// Removes the folder. Returns whether it is gone.
 fn removed(folder: &Path) -> bool {
     (0..ATTEMPTS).any(|attempt| {
         if attempt > 0 {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// The median of some measurements and the range they lie in.
+/// The median of some measurements and their range.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Spread {
     /// The middle measurement, or the mean of the two in the middle.
@@ -11,7 +11,7 @@ pub struct Spread {
     pub min: f64,
     /// The largest.
     pub max: f64,
-    /// All of them, in the order they were taken.
+    /// All of them, in the order in which they were taken.
     pub samples: Vec<f64>,
 }
 
@@ -31,7 +31,7 @@ impl Spread {
         Spread { median, min: sorted[0], max: sorted[sorted.len() - 1], samples }
     }
 
-    /// The ratios to what was measured beside it: that of the first samples, that of the second and so on.
+    /// The ratios to the measurements of `other`: of the first samples, of the second samples, and so on.
     ///
     /// # Panics
     ///

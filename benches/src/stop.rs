@@ -1,5 +1,5 @@
-//! Ctrl-C: what is being measured is the last, and what was measured before is reported. A second one ends the program at once.
-//! `SIGTERM` and `SIGHUP`, which `kill`, `timeout` and a terminal that is closed send, are taken for it.
+//! Ctrl-C: the current measurement is the last, and earlier measurements are reported. A second Ctrl-C ends the program at
+//! once. `SIGTERM` and `SIGHUP`, which `kill`, `timeout` and a closed terminal send, have the same effect.
 
 use std::io::Write;
 use std::sync::OnceLock;
@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::error::{Error, STOPPED, name_of};
 use crate::scratch;
 
-/// Asked once. Nothing is ordered by it.
+/// Whether Ctrl-C was pressed. Nothing is ordered by it.
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// From now on Ctrl-C is handled.
+/// Handles Ctrl-C from now on.
 ///
 /// # Errors
 ///
-/// If it cannot be.
+/// If it cannot be handled.
 pub fn watch() -> Result<(), Error> {
     static HANDLED: OnceLock<Result<(), String>> = OnceLock::new();
     let handled = HANDLED.get_or_init(|| {
@@ -26,7 +26,7 @@ pub fn watch() -> Result<(), Error> {
     handled.clone().map_err(|error| Error::Input(format!("Ctrl-C cannot be handled: {error}")))
 }
 
-/// Other signals that ask the program to end are as Ctrl-C, unless they are ignored, as by `nohup`.
+/// Treats other signals that ask the program to end as Ctrl-C, unless they are ignored, as by `nohup`.
 #[cfg(unix)]
 fn take_for_ctrl_c() {
     extern "C" fn interrupt(_: libc::c_int) {
@@ -34,7 +34,7 @@ fn take_for_ctrl_c() {
         unsafe { libc::raise(libc::SIGINT) };
     }
     for signal in [libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: the handler only does what a handler may.
+        // SAFETY: the handler does only what a handler may do.
         unsafe {
             let before = libc::signal(signal, interrupt as *const () as libc::sighandler_t);
             if before == libc::SIG_IGN {
@@ -44,11 +44,11 @@ fn take_for_ctrl_c() {
     }
 }
 
-/// There are none.
+/// There are no such signals here.
 #[cfg(not(unix))]
 fn take_for_ctrl_c() {}
 
-/// Whether to go on.
+/// Checks whether to go on.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Times single operations with the processor's time stamp counter, and knows what that costs.
+//! Times single operations with the processor's time stamp counter, and accounts for the cost of that.
 
 use hdrhistogram::Histogram;
 use quanta::Clock;
@@ -8,7 +8,7 @@ const CALIBRATION_ROUNDS: usize = 100_000;
 /// One minute in nanoseconds: longer operations count as one minute.
 const LONGEST_NANOS: u64 = 60_000_000_000;
 
-/// Measures nanoseconds, less what the measuring takes.
+/// Measures nanoseconds, minus the overhead of measuring.
 #[derive(Debug)]
 pub struct Stopwatch {
     clock: Clock,
@@ -16,7 +16,7 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Measures the median of taking the time of nothing.
+    /// A stopwatch whose overhead is the median time of an empty operation.
     pub fn calibrated() -> Self {
         let mut stopwatch = Stopwatch { clock: Clock::new(), overhead_nanos: 0 };
         let mut nothing: Vec<u64> = (0..CALIBRATION_ROUNDS).map(|_| stopwatch.time(|| ())).collect();
@@ -25,7 +25,7 @@ impl Stopwatch {
         stopwatch
     }
 
-    /// What has been subtracted from each time.
+    /// The overhead that is subtracted from each time.
     pub fn overhead_nanos(&self) -> u64 {
         self.overhead_nanos
     }

@@ -11,10 +11,10 @@ use std::path::Path;
 
 use super::error::{Error, name_of, printable};
 
-/// Spreadsheets put it before the first line.
+/// Spreadsheet programs put it before the first line.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// A line of more bytes is none of a trace, and is not read to its end: there may be none, as in `/dev/zero`.
+/// A line of more bytes cannot be part of a trace, and is not read to its end: it may have none, as in `/dev/zero`.
 const LONGEST_LINE: usize = 1 << 20;
 
 /// A trace: the distinct keys in order of first appearance, and the requests as indices into them.
@@ -22,7 +22,7 @@ const LONGEST_LINE: usize = 1 << 20;
 pub struct Trace {
     /// Every key once.
     pub keys: Vec<u64>,
-    /// The size of each key in its first request; empty if the trace tells none.
+    /// The size of each key in its first request; empty if the trace has no sizes.
     pub sizes: Vec<u64>,
     /// The requests in order; each is an index into `keys`.
     pub requests: Vec<u32>,
@@ -37,7 +37,7 @@ pub struct Trace {
 pub fn read(path: &Path) -> Result<Trace, Error> {
     let name = name_of(path);
     let told = |problem: &dyn std::fmt::Display| Error::Input(format!("{name}: {problem}"));
-    // Asked first: not every system opens one.
+    // Checked first: not every system can open a folder.
     if path.is_dir() {
         return Err(told(&"is a folder, not a file"));
     }
@@ -45,7 +45,7 @@ pub fn read(path: &Path) -> Result<Trace, Error> {
     parse(BufReader::new(file), &name)
 }
 
-/// Reads a trace from `input`; `name` is what messages call it.
+/// Reads a trace from `input`; `name` is its name in messages.
 ///
 /// # Errors
 ///
@@ -85,7 +85,7 @@ pub fn parse(mut input: impl BufRead, name: &str) -> Result<Trace, Error> {
     Ok(trace)
 }
 
-/// Reads the next line into `line`; whether there is one.
+/// Reads the next line into `line`; returns whether there is one.
 fn read_line(input: &mut impl BufRead, line: &mut String) -> io::Result<bool> {
     line.clear();
     let bytes = input.take(LONGEST_LINE as u64 + 1).read_line(line)?;
@@ -96,16 +96,16 @@ fn read_line(input: &mut impl BufRead, line: &mut String) -> io::Result<bool> {
     Ok(bytes > 0)
 }
 
-/// Where the first line says that keys and sizes are.
+/// The columns of keys and sizes, according to the first line.
 #[derive(Debug)]
 struct Columns {
-    /// `None`: one key a line.
+    /// `None`: one key per line.
     key: Option<usize>,
     size: Option<usize>,
 }
 
 impl Columns {
-    /// What the first line says; and whether it is a header.
+    /// The columns that the first line names; and whether it is a header.
     fn named_by(line: &str) -> Result<(Self, bool), String> {
         if line.parse::<u64>().is_ok() {
             return Ok((Columns { key: None, size: None }, false));
@@ -172,7 +172,7 @@ impl Trace {
     }
 }
 
-/// Enough of a bad line to recognize it, without anything that a terminal would obey.
+/// Enough of a bad line to recognize it, with all control characters escaped, which a terminal would obey.
 fn shorten(line: &str) -> String {
     match line.char_indices().nth(40) {
         Some((end, _)) => printable(&line[..end]) + "...",

@@ -1,8 +1,8 @@
-//! What is done to a whole map at once.
+//! Operations on a whole map.
 
 use clap::ValueEnum;
 
-/// What is done, in the order in which it is measured.
+/// The operations, in the order in which they are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Whole {
     /// All entries are looked at, and added up
@@ -16,7 +16,7 @@ pub enum Whole {
 }
 
 impl Whole {
-    /// What the tables call it.
+    /// Its name in the tables.
     pub fn name(self) -> &'static str {
         match self {
             Whole::Walk => "walk",
@@ -41,7 +41,7 @@ impl Whole {
     }
 }
 
-/// Whether the entry of a key stays where half of them do: one key is as likely to as another.
+/// Whether the entry of a key stays when half of them are retained: all keys are equally likely to stay.
 pub fn stays(key: u64) -> bool {
     key.is_multiple_of(2)
 }

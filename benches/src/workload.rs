@@ -1,4 +1,4 @@
-//! Workloads: a mix of operations, how much is in the map before, and what an insert inserts.
+//! Workloads: a mix of operations, how full the map is at the start, and which keys are inserted.
 
 use std::fmt;
 use std::str::FromStr;
@@ -75,20 +75,20 @@ pub enum Inserts {
 /// Which keys a thread writes, of those that are not fresh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writes {
-    /// Its own, which no other thread writes: every answer to it is known beforehand.
+    /// Keys of its own, which no other thread writes: every answer to it is known beforehand.
     Own,
-    /// Any: threads contend for the same keys.
+    /// Any keys: threads contend for the same ones.
     Shared,
 }
 
 /// One workload, for any number of keys and threads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
-    /// What tables call it.
+    /// Its name in the tables.
     pub name: String,
     /// The operations.
     pub mix: Mix,
-    /// What inserts insert.
+    /// Which keys inserts take.
     pub inserts: Inserts,
     /// Which keys a thread writes.
     pub writes: Writes,
@@ -98,7 +98,8 @@ pub struct Workload {
     pub reserved: bool,
     /// The distribution to use when none is asked for.
     pub dist: Dist,
-    /// Percent of `keys` to run as operations, all threads together; `None`: as many as `--ops` says, as long as all find room.
+    /// The number of operations in percent of `keys`, all threads together; `None`: as many as `--ops` says, as long as there
+    /// is room.
     pub ops_percent: Option<u64>,
 }
 
@@ -122,8 +123,8 @@ impl Workload {
         Workload { writes: Writes::Shared, ..Workload::replacing(name, mix) }
     }
 
-    /// Operations of each of `threads` threads where `asked` are asked for: as many as the workload says, and no more than it
-    /// takes until the map holds `keys`, if it grows.
+    /// The number of operations of each of `threads` threads if `asked` are asked for: as many as the workload says, and, if
+    /// the map grows, no more than until it holds `keys`.
     pub fn ops(&self, keys: u64, threads: usize, asked: usize) -> usize {
         let grows = self.mix.insert.saturating_sub(self.mix.remove);
         let all = match self.ops_percent {
@@ -176,7 +177,7 @@ pub enum Preset {
 }
 
 impl Preset {
-    /// What the preset stands for.
+    /// The workload of the preset.
     pub fn workload(self) -> Workload {
         const ZIPF: Dist = Dist::Zipf(DEFAULT_ZIPF_EXPONENT);
         let name = self.name();
@@ -202,7 +203,7 @@ impl Preset {
         }
     }
 
-    /// What tables call it.
+    /// Its name in the tables.
     pub fn name(self) -> &'static str {
         match self {
             Preset::ReadHeavy => "ReadHeavy",
@@ -246,7 +247,7 @@ mod tests {
         assert_eq!((ops("50/50/0/0", 1, 1_000_000), ops("50/50/0/0", 2, 1_000_000)), (30_000, 15_000));
         assert_eq!(ops("0/60/40/0", 1, 1_000_000), 75_000);
         assert_eq!(ops("50/50/0/0", 2, 7_000), 7_000);
-        // These do not grow.
+        // These do not grow the map.
         assert_eq!((ops("98/1/1/0", 2, 1_000_000), ops("0/40/60/0", 1, 1_000_000)), (1_000_000, 1_000_000));
         let replacing = Workload::replacing("", Mix::known(50, 50, 0, 0));
         assert_eq!(replacing.ops(60_000, 2, 1_000_000), 1_000_000);

@@ -1,5 +1,5 @@
 //! The replay is right: exact policies have the misses that were computed by hand and those that were published. The checks
-//! fail on caches that are broken, each in its own way, and pass on those that are not.
+//! fail on broken caches, each with a fault of its own, and pass on sound ones.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -21,10 +21,10 @@ const SOUND: u8 = 0;
 const WRONG_VALUES: u8 = 1;
 const HOLDS_TOO_MUCH: u8 = 2;
 const FORGETS: u8 = 3;
-/// As [`WRONG_VALUES`], once it is full and has been read through.
+/// As [`WRONG_VALUES`], but only once it is full and has answered requests.
 const WRONG_LATER: u8 = 4;
 
-/// First in, first out; right but for the one fault.
+/// First in, first out; right except for one fault.
 struct Fifo<const FAULT: u8>(Mutex<State>);
 
 #[derive(Default)]
@@ -69,7 +69,7 @@ impl<const FAULT: u8> Cache for Fifo<FAULT> {
         match FAULT {
             WRONG_LATER if state.asked > OPS as u64 => Some(value ^ 1 << 40),
             WRONG_VALUES if key % 100 < 5 => Some(value ^ 1 << 40),
-            // Not while it is filled: which keys are there is asked once for each.
+            // Not while it is being filled: then each key is looked up once to see whether it is there.
             FORGETS if state.asked > 2_000 && key % 100 < 5 => None,
             _ => Some(value),
         }
@@ -104,7 +104,8 @@ fn misses(policy: Exact, trace: &Trace, bound: Bound) -> u64 {
 /// Entries of 4, 4, 3 and 6 bytes, and one of 11.
 const SMALL: &str = "key,size\n1,4\n2,4\n1,9\n3,3\n1,4\n2,4\n4,6\n1,4\n2,4\n1,4\n3,3\n1,4\n3,3\n1,4\n2,4\n1,4\n5,11\n5,11\n1,4\n";
 
-/// In 10 bytes, with who is in the cache after each request, in the order in which they leave, `'` for the bit:
+/// In 10 bytes. The table shows the keys in the cache after each request, in the order in which they are evicted, with `'` for
+/// a set bit:
 ///
 /// | request | FIFO | LRU | CLOCK |
 /// | --- | --- | --- | --- |
@@ -130,7 +131,7 @@ fn exact_policies_miss_what_was_computed_by_hand() {
     let trace = trace::parse(SMALL.as_bytes(), "small").unwrap();
     let misses = |policy| misses(policy, &trace, Bound::Bytes(10));
     assert_eq!((misses(Exact::Fifo), misses(Exact::Lru), misses(Exact::Clock)), (13, 11, 12));
-    // The 11 bytes of what is largest.
+    // Including the 11 bytes of the largest entry.
     assert_eq!(trace.bytes(), 28);
     assert_eq!(hits(Exact::Lru, &trace, Bound::Bytes(28)), 14);
     assert_eq!(hits(Exact::Lru, &trace, Bound::Entries(5)), 14);
@@ -151,14 +152,14 @@ fn a_cache_is_replayed_as_the_simulation_is() {
     }
 }
 
-/// `cloudphysics.csv` in the folder that the environment names, else beside this repository.
+/// `cloudphysics.csv` in the folder that the environment names, else next to this repository.
 fn cloudphysics() -> Option<Trace> {
     let folder = std::env::var_os("KOEL_TRACES").map(PathBuf::from);
     let folder =
         folder.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces"));
     let file = folder.join("cloudphysics.csv");
     if !file.exists() {
-        // Past the capture of the test's output: a test that does not run says so.
+        // Bypasses the capture of the test's output: a test that does not run says so.
         use std::io::Write;
         let _ = writeln!(std::io::stderr(), "NOT RUN: there is no {} (KOEL_TRACES=FOLDER)", file.display());
         return None;
@@ -166,7 +167,7 @@ fn cloudphysics() -> Option<Trace> {
     Some(trace::read(&file).expect("a trace that can be read"))
 }
 
-/// Misses from 128 to 1,024 MiB, in steps of 128: what libCacheSim's own tests expect of this trace.
+/// Misses from 128 to 1,024 MiB, in steps of 128, as libCacheSim's own tests expect them for this trace.
 const PUBLISHED: [(Exact, [u64; 8]); 3] = [
     (Exact::Fifo, [93_403, 89_386, 84_387, 84_025, 72_498, 72_228, 72_182, 72_140]),
     (Exact::Lru, [93_374, 89_783, 83_572, 81_722, 72_494, 72_104, 71_972, 71_704]),
@@ -204,9 +205,9 @@ fn every_cache_keeps_what_fits_and_knows_nothing_it_was_not_told() {
         let expected = Replayed { hits: 9_900, held: 5_050 };
         let has_bytes = !matches!(id, Id::KoelInline | Id::KoelInlineLocal | Id::SccHashCache);
         assert_eq!(by_bytes, has_bytes.then_some(expected), "{name}");
-        // Room for far more than there is: nobody makes a table for as many.
+        // Room for far more entries than there are: no cache makes a table for so many.
         assert_eq!(replay(&sized, Bound::Bytes(1 << 60)), has_bytes.then_some(expected), "{name}");
-        // 50 of the 5,050 bytes: nobody can have more than what is asked for most in them.
+        // 50 of the 5,050 bytes: no cache can have more hits than by holding the most requested keys in them.
         if let Some(replayed) = replay(&sized, Bound::Bytes(50)) {
             assert!(replayed.held <= 50 && replayed.hits < 1_000, "{name}: {replayed:?}");
         }
@@ -221,7 +222,7 @@ fn requests_of(round: usize, threads: usize) -> CachePlan {
     CacheLoad { entries: ENTRIES, keys: KEYS, dist: Dist::Zipf(0.99) }.plan(round, threads, OPS)
 }
 
-/// Fills a cache, and reads through it with other requests.
+/// Fills a cache, and puts other requests to it.
 fn read_through(
     entrant: &mut dyn CacheEntrant,
     threads: usize,

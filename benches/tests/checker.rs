@@ -1,4 +1,4 @@
-//! The checks fail on maps that are broken, each in its own way, and pass on those that are not.
+//! The checks fail on broken maps, each with a fault of its own, and pass on sound ones.
 
 use std::cell::Cell;
 use std::thread;
@@ -31,13 +31,13 @@ const INVENTS_KEYS: u8 = 7;
 const MAY_LOSE_KEYS: u8 = 8;
 /// As [`SOUND`], but slow to count.
 const COUNTS_SLOWLY: u8 = 9;
-/// Values of the right keys, as later writes would leave them.
+/// Returns values of the right keys, but of later versions.
 const WRONG_VERSIONS: u8 = 10;
 
-/// What it removes it tells to have had another version.
+/// Returns removed values with another version.
 const WRONG_REMOVED: u8 = 11;
 
-/// How long that takes.
+/// How long counting takes.
 const COUNTING: Duration = Duration::from_millis(500);
 
 thread_local! {
@@ -45,7 +45,7 @@ thread_local! {
     static MADE: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A map that is right but for the one fault.
+/// A map that is right except for one fault.
 struct Faulty<const FAULT: u8>(RwLockHashbrown<u64, u64>);
 
 impl<const FAULT: u8> Contestant for Faulty<FAULT> {
@@ -123,7 +123,7 @@ impl<const FAULT: u8> View for &Faulty<FAULT> {
     }
 }
 
-/// Texts whose every hundredth value is another one's.
+/// A map of texts in which every hundredth value belongs to another key.
 struct FaultyTexts(RwLockHashbrown<String, String>);
 
 impl TextContestant for FaultyTexts {
@@ -216,7 +216,7 @@ fn a_map_known_to_miss_replaced_keys_may_miss_only_those() {
     fails(mix::<MAY_LOSE_KEYS>(&preset(Preset::YcsbC, 1)));
     let own = Workload::replacing("own", "50/50/0/0".parse().unwrap());
     let mut plan = plan::mixed(&own, KEYS, own.dist, THREADS, OPS, None).unwrap();
-    // Without the reads of a thread's own keys, and without the look at the content, nothing is left to fail for.
+    // Without the reads of a thread's own keys, and without the check of the content, nothing is left that could fail.
     for (ops, predicted) in plan.threads.iter_mut().zip(&mut plan.predicted) {
         ops.retain(|op| op.action == Action::Get && op.expect == Expect::PRESENT);
         *predicted = Prediction::default();

@@ -1,4 +1,4 @@
-//! The checks fail on filters that are broken, each in its own way, and pass on those that are not.
+//! The checks fail on broken filters, each with a fault of its own, and pass on sound ones.
 
 use std::thread;
 use std::time::Duration;
@@ -25,9 +25,9 @@ const KEEPS_REMOVED: u8 = 4;
 const REFUSES_AGAIN: u8 = 5;
 /// As [`LOSES_KEYS`] while it is shared, and admits it.
 const MAY_MISS: u8 = 6;
-/// Does not know one key of the last thousand.
+/// Loses one key of the last thousand.
 const LOSES_ONE: u8 = 7;
-/// Says that it is never wrong, as far as it knows.
+/// Claims never to be wrong.
 const PROMISES_TOO_MUCH: u8 = 8;
 
 /// As [`SOUND`], but slow to build.
@@ -42,7 +42,7 @@ const INSERTS_SLOWLY: u8 = 10;
 /// How long that takes.
 const INSERTING: Duration = Duration::from_millis(100);
 
-/// A filter that is right but for the one fault.
+/// A filter that is right except for one fault.
 struct Faulty<const FAULT: u8> {
     filter: KoelCuckoo,
     removed: bool,
@@ -123,7 +123,7 @@ impl<const FAULT: u8> Shared for SharedFaulty<FAULT> {
     }
 }
 
-/// A filter that has its keys already, for the loops to fail on.
+/// A filter that is already filled, on which the loops must fail.
 fn filled<const FAULT: u8>() -> FilterRunner<Faulty<FAULT>> {
     let mut runner = FilterRunner::new();
     runner.fill(KEYS, BITS, 1, 0.0).unwrap();
@@ -158,7 +158,7 @@ fn false_negatives_fail_every_look_up_and_every_filling() {
     let mut runner = filled::<MAY_MISS>();
     runner.read(&plan::present(KEYS, 2, OPS), true, false, 0.0).unwrap();
     assert_eq!(runner.take_lost_reads(), 0);
-    // Who admits it is counted, and does not fail.
+    // For a filter that admits it, lost look-ups are counted, and do not fail.
     runner.churn(&plan::churn(KEYS, 2, OPS), 0.0).unwrap();
     assert!(runner.take_lost_reads() > 0);
     assert_eq!(runner.take_lost_reads(), 0);
@@ -217,7 +217,7 @@ fn every_filter_passes_every_workload_that_it_takes() {
     }
 }
 
-/// Their rates are those of the few bits that happen to be set, and not what formulas say of many.
+/// Their rates depend on the few bits that happen to be set, and are not what formulas for many keys say.
 #[test]
 fn bloom_filters_of_few_keys_are_not_blamed_for_chance() {
     for id in [Id::Fastbloom, Id::FastbloomAtomic] {
@@ -228,7 +228,7 @@ fn bloom_filters_of_few_keys_are_not_blamed_for_chance() {
     }
 }
 
-/// What is measured as the cost of choosing a layout is worth nothing unless both sides do the same.
+/// The measured cost of choosing a layout is meaningless unless both sides do the same work.
 #[test]
 fn the_fixed_layout_answers_as_the_filter_does() {
     fn same<const BITS: u32>(count: u64) {
@@ -253,7 +253,7 @@ fn the_fixed_layout_answers_as_the_filter_does() {
     }
 }
 
-/// Or one thread's figure, and several threads', would be of different work.
+/// Otherwise the figures of one thread and of several would be for different work.
 #[test]
 fn to_build_an_empty_filter_is_in_the_time_of_every_filling() {
     for threads in [1, 2, 3] {
@@ -263,7 +263,7 @@ fn to_build_an_empty_filter_is_in_the_time_of_every_filling() {
     }
 }
 
-/// In a small filter one more would be much.
+/// In a small filter one more insert would matter.
 #[test]
 fn no_more_inserts_are_counted_than_were_timed() {
     let per_microsecond = FilterRunner::<Faulty<INSERTS_SLOWLY>>::new().fill_up(1, BITS, 0.0).unwrap();

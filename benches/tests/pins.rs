@@ -1,4 +1,4 @@
-//! What the end of a pin costs is measured.
+//! The cost of ending a pin is included in measurements.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -10,13 +10,13 @@ use koel_bench::plan;
 use koel_bench::stopwatch::Stopwatch;
 use koel_bench::workload::Preset;
 
-/// Pins that were taken.
+/// The number of pins that were taken.
 static PINS: AtomicUsize = AtomicUsize::new(0);
 
-/// How long it takes to give one back.
+/// How long it takes to end one.
 const UNPINNING: Duration = Duration::from_millis(2);
 
-/// A map whose pins take long to give back, as if what they kept were freed then.
+/// A map whose pins take long to end, as if the memory they kept alive were freed then.
 struct Unpinning(RwLockHashbrown<u64, u64>);
 
 /// Its pin.
@@ -92,7 +92,7 @@ fn the_end_of_a_held_pin_is_in_the_time_of_the_last_operation_under_it() {
     };
     let mut runner = Runner::new();
     latencies(&mut runner);
-    // The map is there by now. Warming up takes a pin for each operation, the look at the content one.
+    // The map has been made by now. Warming up takes a pin for each operation, the check of the content one.
     let (histogram, pins) = latencies(&mut runner);
     assert_eq!(pins, OPS + 2 + 1);
     // The histogram is exact to three digits.

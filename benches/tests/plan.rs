@@ -1,4 +1,4 @@
-//! Plans predict what a map will answer: they are played on the simplest map there is.
+//! Plans predict what a map will answer: here they are run on the simplest possible map.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,7 +14,7 @@ fn planned(workload: &Workload, threads: usize) -> MixPlan {
     plan::mixed(workload, KEYS, workload.dist, threads, OPS, None).unwrap()
 }
 
-/// Plays all threads, one after the other: reads of other threads' keys may then be early or late, but no more.
+/// Runs all threads, one after the other: reads of other threads' keys may then be early or late, but not otherwise wrong.
 fn play(plan: &MixPlan) -> HashMap<u64, u64> {
     let mut map: HashMap<u64, u64> = (0..plan.start.filled)
         .map(|index| {

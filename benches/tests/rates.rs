@@ -1,5 +1,5 @@
-//! A rate is what was done in the time that it took: who takes a millisecond for each operation does no more than a thousand a
-//! second on each thread.
+//! A rate is the number of operations in the time that they took: a contestant that takes a millisecond for each does no more
+//! than a thousand a second on each thread.
 
 use std::cell::Cell;
 use std::thread;
@@ -17,7 +17,7 @@ use koel_bench::plan::{self, CacheLoad};
 use koel_bench::whole::Whole;
 use koel_bench::workload::{Preset, Workload};
 
-/// How long an operation takes, and thus the most that a thread does in a microsecond.
+/// How long an operation takes, and thus the highest rate of a thread.
 const TAKES: Duration = Duration::from_millis(1);
 const MOST: f64 = 1e-3;
 
@@ -184,7 +184,7 @@ impl Filter for Slow<KoelCuckoo> {
     }
 }
 
-/// Writers that are slow, too, as they may be many.
+/// Writers are slow, too, as there may be many of them.
 impl Shared for Slow<KoelCuckoo> {
     type Filter = Self;
 
@@ -216,7 +216,7 @@ fn of_maps() {
         for batched in [false, true] {
             is_slow(map.read(&reads, batched, 0.0).unwrap(), threads);
         }
-        // One that brings the map back to where it began, and one that does not: both take several passes.
+        // One preset that brings the map back to its initial state, and one that does not: both take several passes.
         for preset in [Preset::YcsbA, Preset::Exchange] {
             let workload = preset.workload();
             let mix = plan::mixed(&workload, KEYS, Dist::Uniform, threads, OPS, None).unwrap();
@@ -242,7 +242,7 @@ fn of_mixes_that_change_the_map_as_long_as_is_asked_for() {
     let mut map = Runner::<Slow<RwLockHashbrown<u64, u64>>>::new();
     MADE.set(0);
     is_slow(map.mix(&mix, 0.1).unwrap(), 1);
-    // Ten keys a pass, which take hundredths of a second: the map is made for each pass.
+    // Ten keys per pass, which take hundredths of a second: the map is made again for each pass.
     assert!(MADE.get() > 1);
 }
 

@@ -1,5 +1,5 @@
-//! Ctrl-C ends the making of plans, which may take as long as what they are for. A program of its own: whoever is asked to stop
-//! stays so.
+//! Ctrl-C ends the making of plans, which may take as long as running them. A program of its own, as a request to stop cannot
+//! be withdrawn.
 #![cfg(unix)]
 
 use std::process::Command;
@@ -16,7 +16,7 @@ use koel_bench::workload::{Mix, Workload};
 const KEYS: u64 = 100;
 const OPS: usize = 1_000;
 
-/// Which kinds of plans are made, and not stopped.
+/// The kinds of plans whose making is not stopped.
 fn made() -> Vec<&'static str> {
     let mix: Mix = "50/50/0/0".parse().unwrap();
     let trace = Arc::new(Trace::of(0..KEYS));

@@ -1,4 +1,4 @@
-//! The checks of what is done to a whole map fail on maps that do it wrongly, each in its own way.
+//! The checks of operations on a whole map fail on maps that do them wrongly, each with a fault of its own.
 
 use std::sync::Arc;
 use std::thread;
@@ -17,29 +17,29 @@ const SOUND: u8 = 0;
 const WALKS_PAST_ONE: u8 = 1;
 const WALKS_OVER_ONE_TWICE: u8 = 2;
 const COPIES_ALL_BUT_ONE: u8 = 3;
-/// It has another one in its place.
+/// The copy has another entry in place of one.
 const COPIES_ANOTHER: u8 = 4;
 const COPIES_A_WRONG_VALUE: u8 = 5;
-/// What is done to the copy is done to the map.
+/// Changes to the copy change the map.
 const COPIES_ITS_NAME: u8 = 6;
 const RETAINS_ONE_MORE: u8 = 7;
 const RETAINS_ONE_LESS: u8 = 8;
-/// As many as it should, but not the same.
+/// Retains as many entries as it should, but not the same ones.
 const RETAINS_ANOTHER: u8 = 9;
 const RETAINS_THE_WRONG_HALF: u8 = 10;
 const LEAVES_ONE: u8 = 11;
-/// And does not count it.
+/// Leaves one, and does not count it.
 const HIDES_ONE: u8 = 12;
 /// As [`SOUND`], but slow to copy.
 const COPIES_SLOWLY: u8 = 13;
 
-/// How long that takes.
+/// How long copying takes.
 const COPYING: Duration = Duration::from_millis(500);
 
-/// A map that is right but for the one fault.
+/// A map that is right except for one fault.
 struct Faulty<const FAULT: u8>(Arc<RwLockHashbrown<u64, u64>>);
 
-/// The first key, of those with this number or a later one, for which this holds.
+/// The first key with this number or a later one for which `holds` is true.
 fn first_from(number: u64, holds: impl Fn(u64) -> bool) -> u64 {
     (number..).map(keys::key).find(|&key| holds(key)).expect("both halves have keys")
 }
@@ -112,12 +112,12 @@ impl<const FAULT: u8> Contestant for Faulty<FAULT> {
     }
 }
 
-/// A map of so many keys, to which something is done once.
+/// Does `what` once to a map of this many keys.
 fn once<const FAULT: u8>(what: Whole, keys: u64) -> Result<f64, CheckError> {
     Runner::<Faulty<FAULT>>::new().whole(what, keys, 0.0)
 }
 
-/// What is done `wrong` fails and is told, and nothing else.
+/// The operations that are done `wrong` fail with the message `told`, and no others fail.
 #[track_caller]
 fn fails<const FAULT: u8>(wrong: &[Whole], told: &str) {
     for &what in Whole::value_variants() {
@@ -142,7 +142,7 @@ fn a_sound_map_of_any_size_passes() {
 
 #[test]
 fn a_walk_that_does_not_see_each_entry_once_fails() {
-    // Nothing is measured of a map whose entries do not add up.
+    // Nothing is measured for a map whose entries do not add up.
     fails::<WALKS_PAST_ONE>(Whole::value_variants(), "what a walk has seen adds up to");
     fails::<WALKS_OVER_ONE_TWICE>(Whole::value_variants(), "what a walk has seen adds up to");
 }

@@ -8,17 +8,17 @@ use ::koel::{Cache as Inner, InlineCache, Policy, Why};
 use super::Cache;
 use crate::contestants::{BATCH, Hasher, hasher};
 
-/// A policy, and what tables call a cache that has it.
+/// A policy, and the names in tables of the caches that have it.
 pub trait Named: Debug + Send + Sync + 'static {
-    /// Who goes.
+    /// The policy.
     const POLICY: Policy;
-    /// A cache of entries.
+    /// The name of a `Cache` with it.
     const ENTRIES: &'static str;
-    /// A cache of small plain data.
+    /// The name of an `InlineCache` with it.
     const INLINE: &'static str;
 }
 
-/// The default.
+/// The default policy.
 #[derive(Debug)]
 pub struct Adaptive;
 
@@ -28,7 +28,7 @@ impl Named for Adaptive {
     const INLINE: &'static str = "koel-inline";
 }
 
-/// MemC3's.
+/// MemC3's policy.
 #[derive(Debug)]
 pub struct Clock;
 
@@ -38,7 +38,7 @@ impl Named for Clock {
     const INLINE: &'static str = "koel-inline-clock";
 }
 
-/// The cheapest.
+/// The cheapest policy.
 #[derive(Debug)]
 pub struct Local;
 
@@ -88,7 +88,7 @@ impl<P: Named> Cache for Koel<P> {
     #[inline]
     fn insert(&self, key: u64, value: u64) {
         if let Err(refused) = self.0.insert(key, value) {
-            // What is larger than the whole cache is not cached.
+            // An entry that is larger than the whole cache is not cached.
             assert!(matches!(refused.why, Why::TooHeavy { .. }), "{refused}");
         }
     }

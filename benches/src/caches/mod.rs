@@ -19,27 +19,26 @@ pub use self::scc_hash_cache::SccHashCache;
 
 /// A cache from numbers to numbers, shared by threads.
 pub trait Cache: Send + Sync + Sized + 'static {
-    /// What the tables call it.
+    /// Its name in the tables.
     const NAME: &'static str;
 
-    /// Whether it promises that a reader never sees more in it than it was told to hold; then that is checked.
+    /// Whether it promises that a reader never sees it hold more than its bound; then that is checked.
     const STRICT: bool = false;
 
-    /// The same cache with a bound on bytes; itself, where one type has both.
+    /// The same cache with a bound on bytes; the same type, if one type has both bounds.
     type Weighted: Cache;
 
-    /// Holds so many entries.
+    /// A cache that holds this many entries.
     fn of_entries(entries: usize) -> Self;
 
-    /// Holds so many bytes, which may be about so many entries: an entry takes as many as the low 32 bits of its value
-    /// say. `None` if the cache has no such bound.
+    /// A cache that holds this many bytes, which may be about this many entries: an entry takes as many bytes as the low 32
+    /// bits of its value say. `None` if the cache has no such bound.
     fn of_bytes(bytes: u64, entries: usize) -> Option<Self::Weighted>;
 
-    /// The value of `key`; a hit, if there is one.
+    /// The value of `key`; if there is one, this is a hit.
     fn get(&self, key: u64) -> Option<u64>;
 
-    /// Looks up at most [`BATCH`](crate::contestants::BATCH) keys and tells `each` the answers; one by one, unless the cache
-    /// can do better.
+    /// Looks up at most [`BATCH`](crate::contestants::BATCH) keys and passes the answers to `each`; by default one by one.
     #[inline]
     fn get_many(&self, keys: &[u64], mut each: impl FnMut(u64, Option<u64>)) {
         for &key in keys {
@@ -50,8 +49,8 @@ pub trait Cache: Send + Sync + Sized + 'static {
     /// Inserts an entry, unless the cache decides otherwise.
     fn insert(&self, key: u64, value: u64);
 
-    /// The value of `key`; if there is none, what `load` returns, inserted: loaded once for all who miss it meanwhile. Looked
-    /// up and inserted, if the cache has no such call.
+    /// The value of `key`; if there is none, inserts and returns what `load` returns: loaded once for all callers that miss it
+    /// meanwhile. By default, for caches that have no such call, looks the key up and inserts it.
     #[inline]
     fn get_or_load(&self, key: u64, load: impl FnOnce() -> u64) -> u64 {
         self.get(key).unwrap_or_else(|| {
@@ -61,13 +60,13 @@ pub trait Cache: Send + Sync + Sized + 'static {
         })
     }
 
-    /// Does what the cache has put off: some note hits and evict now and then only.
+    /// Does the work that the cache has put off: some caches note hits and evict only now and then.
     fn settle(&self) {}
 
-    /// What it holds, while nobody writes, in the unit of its bound.
+    /// How much it holds, while nobody writes, in the unit of its bound.
     fn held(&self) -> u64;
 
-    /// Bytes the cache says it takes, if it says.
+    /// The bytes that the cache reports it takes, if it does.
     fn own_memory_usage(&self) -> Option<usize> {
         None
     }
@@ -103,7 +102,7 @@ pub enum Id {
 }
 
 impl Id {
-    /// What the tables call it.
+    /// Its name in the tables.
     pub fn name(self) -> &'static str {
         match self {
             Id::Koel => Koel::<Adaptive>::NAME,

@@ -1,4 +1,4 @@
-//! quick_cache::sync::Cache: S3-FIFO and CLOCK-Pro's ideas, a read-write lock for each shard.
+//! quick_cache::sync::Cache: ideas of S3-FIFO and CLOCK-Pro, with a read-write lock for each shard.
 
 use std::convert::Infallible;
 use std::fmt;

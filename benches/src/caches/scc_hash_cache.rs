@@ -1,4 +1,4 @@
-//! scc::HashCache: LRU within each bucket of 32. Its bound is rounded up to a power of two, and is 64 at least.
+//! scc::HashCache: LRU within each bucket of 32. Its bound is rounded up to a power of two, and is at least 64.
 
 use ::scc::HashCache;
 
@@ -21,7 +21,7 @@ impl Cache for SccHashCache {
         None
     }
 
-    /// By `get_sync`: `read_sync` does not tell the bucket's LRU list, and so evicts what is asked for most.
+    /// By `get_sync`: `read_sync` does not update the bucket's LRU list, so that the cache would evict what is asked for most.
     #[inline]
     fn get(&self, key: u64) -> Option<u64> {
         self.0.get_sync(&key).map(|entry| *entry.get())
@@ -29,12 +29,12 @@ impl Cache for SccHashCache {
 
     #[inline]
     fn insert(&self, key: u64, value: u64) {
-        // The entry that is evicted for it, or the pair if the key is there already, is of no use to anybody.
+        // The entry that is evicted for it, or the pair if the key is there already, is not needed.
         let _ = self.0.put_sync(key, value);
     }
 
-    /// Looked up first: what is found through `entry_sync` is not told to the bucket's LRU list either. What that inserts is
-    /// loaded under the bucket's lock, once for all who miss it.
+    /// Looks the key up first: a hit through `entry_sync` does not update the bucket's LRU list either. What `entry_sync`
+    /// inserts is loaded under the bucket's lock, once for all callers that miss it.
     #[inline]
     fn get_or_load(&self, key: u64, load: impl FnOnce() -> u64) -> u64 {
         self.get(key).unwrap_or_else(|| *self.0.entry_sync(key).or_put_with(load).1.get())

@@ -8,10 +8,10 @@ use super::{OutputArgs, PagesArgs, values};
 use crate::caches::Id;
 use crate::dist::{DEFAULT_ZIPF_EXPONENT, Dist};
 
-/// Parts of the keys that caches are to hold, in percent, unless told otherwise.
+/// The sizes of caches by default, in percent of the keys.
 pub const CACHE_SIZES: [f64; 3] = [0.1, 1.0, 10.0];
 
-/// What lies between, for curves.
+/// Sizes in between, for curves.
 pub const CURVE_SIZES: [f64; 5] = [0.2, 0.5, 2.0, 5.0, 20.0];
 
 /// What `cache` can measure.
@@ -19,15 +19,15 @@ pub const CURVE_SIZES: [f64; 5] = [0.2, 0.5, 2.0, 5.0, 20.0];
 pub enum CachePart {
     /// Hit ratios, by size of the cache
     HitRatio,
-    /// Reading through, and pure hits, one by one and in batches
+    /// Look-ups that load on a miss, and pure hits, one by one and in batches
     Throughput,
-    /// Bytes beyond key and value
+    /// Bytes in addition to key and value
     Memory,
     /// Time of single inserts into a full cache
     Latency,
 }
 
-/// Options that not all parts look at.
+/// Options that only some parts use.
 const FOR_PARTS: [(&str, &[CachePart]); 9] = [
     ("entries", &[CachePart::Throughput, CachePart::Memory, CachePart::Latency]),
     ("keys", &[CachePart::Throughput, CachePart::Memory, CachePart::Latency]),
@@ -46,27 +46,27 @@ pub struct CacheArgs {
     /// What to measure [default: all; with --trace: hit-ratio]
     #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "PART,..")]
     pub part: Vec<CachePart>,
-    /// Replay traces: one unsigned integer a line, or CSV with a header that names a column `key`; if there is a column
+    /// Replay traces: one unsigned integer per line, or CSV with a header that names a column `key`; if there is a column
     /// `size` as well, caches that are bounded by bytes are replayed, too
     #[arg(long, value_delimiter = ',', value_name = "FILE,..")]
     pub trace: Vec<PathBuf>,
-    /// Measure hit ratios on generated requests, too; without --trace they always are
+    /// Measure hit ratios on generated requests, too; without --trace this is always done
     #[arg(long, requires = "trace")]
     pub generated: bool,
-    /// What caches are to hold, in percent of the different keys that are asked for, or of the bytes of all of them
-    /// [default: 0.1,1,10; with --html also what lies between, for curves]
+    /// Sizes of caches, in percent of the different keys that are requested, or of their bytes in all [default: 0.1,1,10; with
+    /// --html also sizes in between, for curves]
     #[arg(long, value_delimiter = ',', value_parser = values::percent, value_name = "PERCENT,..")]
     pub sizes: Vec<f64>,
-    /// What caches that are bounded by bytes are to hold, in MiB [default: as --sizes]
+    /// Sizes of caches that are bounded by bytes, in MiB [default: as --sizes]
     #[arg(long, value_delimiter = ',', value_parser = values::mebibytes, value_name = "MIB,..", requires = "trace")]
     pub mib: Vec<u64>,
     /// Generated requests of each kind, for a tenth as many keys
     #[arg(long, default_value = "1M", value_parser = values::ops, value_name = "N")]
     pub requests: usize,
-    /// What caches hold whose throughput, memory and latency are measured
+    /// Entries of the caches whose throughput, memory and latency are measured
     #[arg(long, default_value = "100k", value_parser = values::entries, value_name = "N")]
     pub entries: usize,
-    /// Different keys that may be asked for then
+    /// Different keys that may be requested then
     #[arg(long, default_value = "1M", value_parser = values::keys, value_name = "N")]
     pub keys: u64,
     /// How they are drawn: uniform, zipf or zipf:EXPONENT
@@ -81,13 +81,14 @@ pub struct CacheArgs {
     /// Requests of each thread in a round, and inserts that are timed in one
     #[arg(long, default_value = "2M", value_parser = values::ops, value_name = "N")]
     pub ops: usize,
-    /// A round of pure hits repeats its look-ups until they have taken this long; reading through goes on with others
+    /// A round of pure hits repeats its look-ups until they have taken this long; rounds that load on a miss continue with
+    /// other requests
     #[arg(long, default_value = "0.2", value_parser = values::seconds, value_name = "S")]
     pub seconds: f64,
     /// Caches to measure [default: all]
     #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "CACHE,..")]
     pub caches: Vec<Id>,
-    /// Whose tables have huge pages.
+    /// Which tables have huge pages.
     #[command(flatten)]
     pub pages: PagesArgs,
     /// Where reports go.
@@ -96,7 +97,7 @@ pub struct CacheArgs {
 }
 
 impl CacheArgs {
-    /// What is measured.
+    /// Whether this part is measured.
     pub fn measures(&self, part: CachePart) -> bool {
         match (self.part.is_empty(), self.trace.is_empty()) {
             (false, _) => self.part.contains(&part),
@@ -105,7 +106,7 @@ impl CacheArgs {
         }
     }
 
-    /// Why two of the options do not go together, of those that are `given`.
+    /// Why two of the options that are `given` exclude each other.
     pub(super) fn conflict(&self, given: &dyn Fn(&str) -> bool) -> Option<String> {
         let replays = self.measures(CachePart::HitRatio);
         if !self.trace.is_empty() && !replays {

@@ -5,20 +5,20 @@ use clap::Args;
 use super::{OutputArgs, PagesArgs, values};
 use crate::filters::{Id, Task};
 
-/// Sizes that `filter` measures unless told otherwise.
+/// The sizes that `filter` measures by default.
 pub const FILTER_KEYS: [u64; 1] = [950_000];
 
-/// Sizes of `filter --grid`; the last is far outside the caches.
+/// The sizes of `filter --grid`; the last far exceeds the caches.
 pub const FILTER_GRID_KEYS: [u64; 2] = [950_000, 7_600_000];
 
-/// Keys of the filters of `filter --paper`.
+/// The number of keys of the filters of `filter --paper`.
 pub const PAPER_KEYS: u64 = 1_000_000;
 
 /// Options of `filter`.
 #[derive(Debug, Args)]
 pub struct FilterArgs {
-    /// Reproduce the tables of the literature instead: load factors, bits per key, error rates, inserts against load,
-    /// Bloom filters, collisions of hash functions; beside the published figures
+    /// Reproduce the tables of the literature instead: load factors, bits per key, error rates, inserts against load, Bloom
+    /// filters, collisions of hash functions; next to the published figures
     #[arg(long, conflicts_with_all = ["grid", "bits", "threads", "ops", "seconds", "workloads", "filters", "small_pages", "huge_pages"])]
     pub paper: bool,
     /// Measure at 950,000 and 7,600,000 keys
@@ -27,8 +27,8 @@ pub struct FilterArgs {
     /// Numbers of keys, with optional suffix k or M [default: 950k; with --paper 1M, and only one]
     #[arg(long, value_delimiter = ',', value_parser = values::keys, value_name = "N,..")]
     pub keys: Vec<u64>,
-    /// Bits of a slot: 5 to 31. Semi-sorted buckets have fingerprints of one bit more in the same memory; other kinds of
-    /// filters are built for the error rate of a cuckoo filter with fingerprints of as many bits
+    /// Bits of a slot: 5 to 31. Semi-sorted buckets have fingerprints that are one bit longer in the same memory; other kinds
+    /// of filters are built for the error rate of a cuckoo filter with fingerprints of as many bits
     #[arg(
         long,
         value_delimiter = ',',
@@ -55,7 +55,7 @@ pub struct FilterArgs {
     /// Filters to measure [default: all]
     #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "FILTER,..")]
     pub filters: Vec<Id>,
-    /// Whose tables have huge pages.
+    /// Which tables have huge pages.
     #[command(flatten)]
     pub pages: PagesArgs,
     /// Where reports go.
@@ -64,7 +64,7 @@ pub struct FilterArgs {
 }
 
 impl FilterArgs {
-    /// Why two of the options do not go together, of those that are `given`.
+    /// Why two of the options that are `given` exclude each other.
     pub(super) fn conflict(&self, given: &dyn Fn(&str) -> bool) -> Option<String> {
         if self.grid && !self.keys.is_empty() {
             return Some(

@@ -24,8 +24,8 @@ pub struct GuardArgs {
     /// Stores to measure [default: all]
     #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "STORE,..")]
     pub stores: Vec<StoreId>,
-    /// Where the databases are made, and removed again, by Ctrl-C, SIGTERM and SIGHUP as well [default: the system's folder for
-    /// temporary files]
+    /// Where the databases are created, and removed again, also after Ctrl-C, SIGTERM and SIGHUP [default: the system's folder
+    /// for temporary files]
     #[arg(long, value_name = "FOLDER")]
     pub folder: Option<PathBuf>,
     /// Where reports go.
@@ -33,7 +33,7 @@ pub struct GuardArgs {
     pub output: OutputArgs,
 }
 
-/// A store that the guard can stand before.
+/// A store that the guard can be put before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum StoreId {
     /// A B-tree in a file; each look-up is a transaction of its own.

@@ -7,10 +7,10 @@ use crate::contestants::Id;
 use crate::whole::Whole;
 use crate::workload::Preset;
 
-/// Sizes that `map` measures unless told otherwise: one inside the caches, one around them.
+/// The sizes that `map` measures by default: one inside the caches, one around their size.
 pub const DEFAULT_KEYS: [u64; 2] = [60_000, 950_000];
 
-/// Sizes of `map --grid`; the last is far outside the caches.
+/// The sizes of `map --grid`; the last far exceeds the caches.
 pub const GRID_KEYS: [u64; 3] = [60_000, 950_000, 7_600_000];
 
 /// Options of `map`.
@@ -19,7 +19,7 @@ pub struct MapArgs {
     /// What to run instead of the basic workloads.
     #[command(flatten)]
     pub workloads: WorkloadArgs,
-    /// What to do to a whole map at once, by one thread, in place of the basic workloads
+    /// Operations on a whole map, by one thread, in place of the basic workloads
     #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "WHAT,..")]
     pub whole: Vec<Whole>,
     /// Run the basic workloads (gets, mixes of gets and inserts, batches, filling, texts) at 60,000, 950,000 and
@@ -38,14 +38,14 @@ pub struct MapArgs {
     /// Operations of each thread in one pass
     #[arg(long, default_value = "1M", value_parser = values::ops, value_name = "N")]
     pub ops: usize,
-    /// A round repeats passes and fillings until they have taken this long, or it has taken twenty times as long: maps that do
-    /// not hold what a pass begins with are made anew in between, and that is not timed
+    /// A round repeats passes and fillings until they have taken this long, or the round twenty times as long: a map that no
+    /// longer holds what a pass begins with is rebuilt in between, and that is not timed
     #[arg(long, default_value = "0.1", value_parser = values::seconds, value_name = "S")]
     pub seconds: f64,
     /// Maps to measure [default: all]
     #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "MAP,..")]
     pub maps: Vec<Id>,
-    /// Whose tables have huge pages.
+    /// Which tables have huge pages.
     #[command(flatten)]
     pub pages: PagesArgs,
     /// Where reports go.
@@ -54,10 +54,11 @@ pub struct MapArgs {
 }
 
 impl MapArgs {
-    /// Why two of the options do not go together, of those that are `given`.
+    /// Why two of the options that are `given` exclude each other.
     pub(super) fn conflict(&self, given: &dyn Fn(&str) -> bool) -> Option<&'static str> {
         let WorkloadArgs { preset, trace, mix, .. } = &self.workloads;
-        // Presets beside a trace have sizes and distributions, whole maps have sizes; mixes get their keys from the trace.
+        // With a trace, presets still have sizes and distributions, and operations on whole maps have sizes; mixes get their
+        // keys from the trace.
         let trace_alone = trace.is_some() && preset.is_empty() && self.whole.is_empty();
         let presets_alone = !preset.is_empty() && mix.is_empty() && trace.is_none() && !self.grid;
         let says_itself = |preset: &Preset| preset.workload().ops_percent.is_some();
@@ -80,7 +81,7 @@ impl MapArgs {
         }
     }
 
-    /// Why what is done to whole maps, if nothing else is asked for, would ignore one of the options that are `given`.
+    /// Why operations on whole maps, if nothing else is asked for, would ignore one of the options that are `given`.
     fn ignored_by_whole(&self, given: &dyn Fn(&str) -> bool) -> Option<&'static str> {
         if self.whole.is_empty() || self.grid || !self.workloads.is_empty() {
             None

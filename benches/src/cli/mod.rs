@@ -26,7 +26,7 @@ pub use self::workloads::WorkloadArgs;
 use crate::contestants::Id;
 use crate::pages::Pages;
 
-/// Measures koel beside other concurrent hash maps, filters and caches, and checks every answer.
+/// Compares koel with other concurrent hash maps, filters and caches, and checks every answer.
 ///
 /// Without a command it gives a tour of about a minute.
 #[derive(Debug, Parser)]
@@ -45,14 +45,14 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// The program's own command line. A bad one ends the program, with a message and exit code 2.
+    /// Parses the program's own command line. An invalid one ends the program, with a message and exit code 2.
     pub fn of_program() -> Self {
         Self::checked(std::env::args_os()).unwrap_or_else(|error| error.exit())
     }
 
-    /// Parses a command line, and refuses options of which one would be ignored.
+    /// Parses a command line, and refuses combinations of options of which one would be ignored.
     fn checked<T: Into<OsString> + Clone>(args: impl IntoIterator<Item = T>) -> Result<Self, clap::Error> {
-        // Negative numbers are values out of range, not options that are unknown.
+        // Negative numbers are values out of range, not unknown options.
         let mut command = Self::command().mut_subcommands(|command| command.allow_negative_numbers(true));
         let matches = command.try_get_matches_from_mut(args)?;
         let cli = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
@@ -61,7 +61,7 @@ impl Cli {
             asked.is_some_and(|(_, of)| of.value_source(option) == Some(ValueSource::CommandLine))
         };
         let Some(why) = cli.conflict(&given) else { return Ok(cli) };
-        // With the usage of what was asked for.
+        // With the usage of the command that was given.
         let name = matches.subcommand_name().unwrap_or_default();
         let command = match command.find_subcommand_mut(name) {
             Some(found) => found,
@@ -76,13 +76,13 @@ impl Cli {
         output.is_some_and(|output| output.json.is_some() || output.html.is_some())
     }
 
-    /// Whose tables have huge pages.
+    /// Which tables have huge pages.
     pub fn pages(&self) -> Pages {
         let pages = self.command.as_ref().and_then(|command| command.shared().1);
         pages.map_or(Pages::AsAsked, PagesArgs::chosen)
     }
 
-    /// Why two of the options do not go together, of those that are `given`.
+    /// Why two of the options that are `given` exclude each other.
     fn conflict(&self, given: &dyn Fn(&str) -> bool) -> Option<String> {
         let told = |why: Option<&str>| why.map(str::to_owned);
         let command = self.command.as_ref()?;
@@ -102,11 +102,11 @@ impl Cli {
 pub enum Command {
     /// A tour of about a minute: some of everything (the default)
     Tour(TourArgs),
-    /// Throughput of look-ups, writes and mixes, and of what is done to whole maps
+    /// Throughput of look-ups, writes, mixes, and operations on whole maps
     Map(MapArgs),
-    /// Cuckoo filters beside other filters; with --paper, the tables of the literature
+    /// Cuckoo filters compared with other filters; with --paper, the tables of the literature
     Filter(FilterArgs),
-    /// Caches: hit ratios beside other caches, then throughput, memory and latency
+    /// Caches compared with other caches: hit ratios, then throughput, memory and latency
     Cache(CacheArgs),
     /// Time of single operations, from the median to the longest
     Latency(LatencyArgs),
@@ -117,7 +117,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Where reports go, and whose tables have huge pages, if that can be chosen.
+    /// Where reports go, and which tables have huge pages, if that can be chosen.
     fn shared(&self) -> (&OutputArgs, Option<&PagesArgs>) {
         match self {
             Command::Tour(args) => (&args.output, Some(&args.pages)),
@@ -134,7 +134,7 @@ impl Command {
 /// Options of `tour`.
 #[derive(Debug, Args, Default)]
 pub struct TourArgs {
-    /// Whose tables have huge pages.
+    /// Which tables have huge pages.
     #[command(flatten)]
     pub pages: PagesArgs,
     /// Where reports go.
@@ -145,7 +145,7 @@ pub struct TourArgs {
 /// Options of `latency`.
 #[derive(Debug, Args)]
 pub struct LatencyArgs {
-    /// What to run after growing and look-ups.
+    /// What to run after growth and look-ups.
     #[command(flatten)]
     pub workloads: WorkloadArgs,
     /// Numbers of keys, with optional suffix k or M
@@ -163,7 +163,7 @@ pub struct LatencyArgs {
     /// Maps to measure [default: all, with a pin per operation]
     #[arg(long, value_delimiter = ',', value_enum, ignore_case = true, value_name = "MAP,..")]
     pub maps: Vec<Id>,
-    /// Whose tables have huge pages.
+    /// Which tables have huge pages.
     #[command(flatten)]
     pub pages: PagesArgs,
     /// Where reports go.
@@ -172,7 +172,7 @@ pub struct LatencyArgs {
 }
 
 impl LatencyArgs {
-    /// Why two of the options do not go together.
+    /// Why two of the options exclude each other.
     fn conflict(&self) -> Option<&'static str> {
         self.workloads.conflict().or(self.workloads.shares_with_nobody(&self.threads))
     }

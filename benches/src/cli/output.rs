@@ -1,4 +1,4 @@
-//! Options that name files to write, and the files.
+//! Options that name files to write, and these files.
 
 use std::path::{Path, PathBuf};
 
@@ -21,14 +21,14 @@ pub struct OutputArgs {
 /// The files of [`OutputArgs`], open.
 #[derive(Debug, Default)]
 pub struct Output {
-    /// For JSON.
+    /// The JSON file.
     pub json: Option<Destination>,
-    /// For the page.
+    /// The page.
     pub html: Option<Destination>,
 }
 
 impl OutputArgs {
-    /// Why they do not go together, with one another and with what is read.
+    /// Why they exclude one another, or conflict with the files that are read.
     pub(super) fn conflict(&self, traces: &[PathBuf]) -> Option<&'static str> {
         let outputs: Vec<_> = [&self.json, &self.html].into_iter().flatten().collect();
         if outputs.len() == 2 && name_one_file(outputs[0], outputs[1]) {
@@ -43,15 +43,15 @@ impl OutputArgs {
     ///
     /// # Errors
     ///
-    /// A message with the name of the file that cannot be written.
+    /// A message that names the file that cannot be written.
     pub fn create(&self) -> Result<Output, Error> {
         let create = |path: &Option<PathBuf>| path.as_deref().map(Destination::create).transpose();
         Ok(Output { json: create(&self.json)?, html: create(&self.html)? })
     }
 }
 
-/// Whether what is written to the one is what is read from the other: they are one path without symbolic links, or hard links
-/// to one file. What goes into a pipe overwrites nothing.
+/// Whether writing to the one would overwrite the other: they are one path after symbolic links are resolved, or hard links to
+/// one file. Writing into a pipe overwrites nothing.
 fn name_one_file(one: &Path, other: &Path) -> bool {
     if whole(one).is_some_and(|one| whole(other) == Some(one)) {
         return true;
@@ -60,7 +60,8 @@ fn name_one_file(one: &Path, other: &Path) -> bool {
     one.is_file() && are_of_one_file(&one, &other)
 }
 
-/// The path without symbolic links, as far as it exists; of a file that does not exist yet, that of its folder, and its name.
+/// The path with symbolic links resolved, as far as it exists; for a file that does not exist yet, that of its folder, and its
+/// name.
 fn whole(path: &Path) -> Option<PathBuf> {
     path.canonicalize().ok().or_else(|| {
         let path = std::path::absolute(path).ok()?;

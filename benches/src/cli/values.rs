@@ -38,7 +38,7 @@ pub(super) fn entries(text: &str) -> Result<usize, String> {
     number(text, 2, 100_000_000).map(|entries| entries as usize)
 }
 
-/// A part in percent.
+/// A fraction in percent.
 pub(super) fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(percent),
@@ -61,7 +61,7 @@ fn number(text: &str, min: u64, max: u64) -> Result<u64, String> {
         .ok_or_else(|| format!("valid: a whole number from {min} to {max}; suffixes k and M multiply"))
 }
 
-/// As many thousands or millions, if that is a whole number.
+/// The digits times the factor, if that is a whole number.
 fn scaled(digits: &str, factor: f64) -> Option<u64> {
     let value = (digits.parse::<f64>().ok()? * factor * 1e3).round() / 1e3;
     (value.fract() == 0.0 && (0.0..1e15).contains(&value)).then_some(value as u64)

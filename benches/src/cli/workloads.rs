@@ -19,27 +19,27 @@ pub struct WorkloadArgs {
     /// How keys are drawn: uniform, zipf or zipf:EXPONENT [default: uniform; YCSB presets have their own]
     #[arg(long, value_delimiter = ',', value_name = "DIST,..")]
     pub dist: Vec<Dist>,
-    /// For --mix: the map has all keys at first, and inserts, removals and updates draw theirs as reads do; else it is three
-    /// quarters full, inserts bring new keys, and removals take any that is there
+    /// For --mix: the map begins with all keys, and inserts, removals and updates draw theirs as reads do; otherwise it begins
+    /// three quarters full, inserts bring new keys, and removals take any key that is there
     #[arg(long)]
     pub replacing: bool,
-    /// Threads write the same keys, instead of each its own; for --mix, with --replacing. YCSB-A, -B, -F and MemC3 do so
+    /// Threads write the same keys, instead of keys of their own; for --mix, with --replacing. YCSB-A, -B, -F and MemC3 do so
     /// anyway; the other presets, which insert new keys, do not
     #[arg(long)]
     pub shared_writes: bool,
-    /// Replay the keys of a trace: one unsigned integer a line, or CSV with a header that names a column `key`. Each thread
-    /// begins at a place of its own and goes round. Without --mix: look-ups, and 95/5/0/0; inserts replace
+    /// Replay the keys of a trace: one unsigned integer per line, or CSV with a header that names a column `key`. Each thread
+    /// begins at a place of its own and wraps around. Without --mix: look-ups, and 95/5/0/0; inserts replace
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 }
 
 impl WorkloadArgs {
-    /// Whether none is chosen.
+    /// Whether no workload is chosen.
     pub fn is_empty(&self) -> bool {
         self.preset.is_empty() && self.mix.is_empty() && self.trace.is_none()
     }
 
-    /// The workload of a mix: `own`'s, in which threads write keys of their own, unless they are to write the same ones.
+    /// The workload of a mix: that of `own`, in which threads write keys of their own, unless they are to write the same keys.
     pub fn workload(&self, name: &str, mix: Mix, own: fn(&str, Mix) -> Workload) -> Workload {
         if self.shared_writes {
             Workload::shared(&format!("{name}, shared writes"), mix)
@@ -48,7 +48,7 @@ impl WorkloadArgs {
         }
     }
 
-    /// That of a mix whose inserts bring new keys, unless something else is asked for.
+    /// The workload of a mix whose inserts bring new keys, unless something else is asked for.
     pub fn churning(&self, name: &str, mix: Mix) -> Workload {
         if self.replacing && !self.shared_writes {
             Workload::replacing(&format!("{name}, replacing"), mix)
@@ -57,16 +57,16 @@ impl WorkloadArgs {
         }
     }
 
-    /// Why keys cannot be shared by so many threads.
+    /// Why keys cannot be shared with these numbers of threads.
     pub(super) fn shares_with_nobody(&self, threads: &[usize]) -> Option<&'static str> {
-        // If none are given there are several, as far as there are cores.
+        // If none are given, several threads are used, as far as there are cores.
         let is_alone = !threads.is_empty() && threads.iter().all(|&threads| threads == 1);
         (self.shared_writes && is_alone).then_some(
             "--shared-writes and one thread: there is nobody to share keys with; ask for more by --threads",
         )
     }
 
-    /// Why two of the options do not go together.
+    /// Why two of the options exclude each other.
     pub(super) fn conflict(&self) -> Option<&'static str> {
         let from_trace = self.trace.is_some();
         let presets_alone = self.mix.is_empty() && !from_trace && !self.preset.is_empty();

@@ -1,4 +1,4 @@
-//! `koel-bench cache`: hit ratios, and what `cache_speed` measures.
+//! `koel-bench cache`: hit ratios, and the measurements of `cache_speed`.
 
 use super::field::Field;
 use super::{cache_speed, chosen};
@@ -14,10 +14,10 @@ use crate::report::cache::{CacheReport, HitRatioCell, HitRatioMeans};
 use crate::report::cache_table::{cache_aims_table, hit_ratio_means_table, hit_ratio_table};
 use crate::requests::{self, Requests};
 
-/// Exact policies that stand beside caches bounded by entries.
+/// Exact policies that caches bounded by entries are compared with.
 const BY_ENTRIES: [(&str, Exact); 1] = [("exact LRU", Exact::Lru)];
 
-/// And beside those bounded by bytes.
+/// Exact policies that caches bounded by bytes are compared with.
 const BY_BYTES: [(&str, Exact); 3] =
     [("exact FIFO", Exact::Fifo), ("exact LRU", Exact::Lru), ("exact CLOCK", Exact::Clock)];
 
@@ -79,7 +79,7 @@ fn hit_ratios(
     replayed
 }
 
-/// What caches are to hold, and whether for curves alone.
+/// The bounds of caches, and whether each is only for curves.
 fn bounds(args: &CacheArgs, requests: &Requests) -> Vec<(Bound, bool)> {
     let mut percents: Vec<(f64, bool)> = args.sizes.iter().map(|&percent| (percent, false)).collect();
     if percents.is_empty() {
@@ -92,7 +92,7 @@ fn bounds(args: &CacheArgs, requests: &Requests) -> Vec<(Bound, bool)> {
     let keys = requests.trace.keys.len() as f64;
     let mut bounds: Vec<(Bound, bool)> = Vec::new();
     let mut add = |bound: Bound, for_curves: bool| {
-        // Of few keys, different parts may be the same number.
+        // With few keys, different percentages may be the same number.
         if !bounds.iter().any(|(other, _)| *other == bound) {
             bounds.push((bound, for_curves));
         }

@@ -1,4 +1,4 @@
-//! Throughput, memory and latency of caches, and what koel is to reach in them.
+//! Throughput, memory and latency of caches, and koel's aims for them.
 
 use super::field::Field;
 use super::threads;
@@ -21,27 +21,27 @@ use crate::stopwatch::Stopwatch;
 /// Bytes of a key and its value.
 const PAIR_BYTES: f64 = 16.0;
 
-/// What koel's cache may take beyond key and value.
+/// The bytes per entry that koel's cache may take in addition to key and value.
 const MOST_BYTES: f64 = 24.0;
 
 /// How many times as fast koel is to hit on two threads as on one.
 const SCALING: f64 = 1.8;
 
-/// The quantile of latency that koel is compared by.
+/// The quantile of latency by which koel is compared.
 const COMPARED_QUANTILE: &str = "p99.99";
 
-/// How many times as fast koel is to read through: beside whom, on how many threads; and whether its hit ratio must be
-/// better.
+/// Aims for look-ups that load on a miss: compared with which cache, on how many threads, how many times as fast koel is to be;
+/// and whether its hit ratio must be better.
 const READ_THROUGH_AIMS: [(Id, usize, f64, bool); 3] =
     [(Id::QuickCache, 1, 1.2, false), (Id::QuickCache, 2, 1.5, false), (Id::SccHashCache, 2, 0.8, true)];
 
-/// The distribution for which those were set.
+/// The distribution for which these aims were set.
 const AIMS_DIST: Dist = Dist::Zipf(DEFAULT_ZIPF_EXPONENT);
 
 /// koel's caches that are compared with others.
 const OWN: [Id; 2] = [Id::Koel, Id::KoelInline];
 
-/// Those of them that read through, where the policy is most of what an insertion costs.
+/// koel's caches in look-ups that load on a miss, where the policy is most of what an insertion costs.
 const READERS: [Id; 4] = [Id::Koel, Id::KoelLocal, Id::KoelInline, Id::KoelInlineLocal];
 
 /// Look-ups of which some miss.
@@ -85,7 +85,7 @@ const HITS: [Hits; 2] = [
     },
 ];
 
-/// The name of the second tells how many.
+/// The name of the second one includes this number.
 const _: () = assert!(BATCH == 32);
 
 type Entrant = dyn CacheEntrant;
@@ -126,7 +126,7 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// How often each cache has its turn.
+/// How many turns each cache has.
 fn turns(args: &CacheArgs, threads: usize) -> usize {
     let throughput = 1 + (READS.len() + HITS.len()) * threads * args.rounds;
     let parts =
@@ -141,7 +141,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Fills all caches, and lets them read through what is not measured.
+    /// Fills all caches, and puts requests to them that are not measured.
     fn fill(&self, entrants: &mut Entrants<'_>) -> Result<(), Error> {
         let plan = self.load.plan(0, 1, self.args.ops);
         entrants.each("filling a cache", |_, entrant| entrant.fill(&plan))?;
@@ -171,7 +171,7 @@ impl Bench<'_> {
     ) -> Result<(), Error> {
         let mut cell = self.cell(reads.name, reads.about, self.args.keys, threads);
         let title = cell.title();
-        // Number 0 is what caches were filled by.
+        // Caches were filled by number 0.
         let first = 1 + number * self.args.rounds;
         let plan = |round| self.load.plan(round, threads, self.args.ops);
         let (mut of_round, mut asked) = (0, plan(first));
@@ -312,7 +312,7 @@ fn row(id: Id, rounds: &[ReadThrough], alone: Option<Spread>) -> CacheSpeedRow {
     }
 }
 
-/// Adds the throughput of koel's caches by each other cache's.
+/// Adds the throughput of koel's caches divided by each other cache's.
 fn compared(mut rows: Vec<CacheSpeedRow>) -> Vec<CacheSpeedRow> {
     let [koel, inline] =
         OWN.map(|own| rows.iter().find(|row| row.cache == own.name()).map(|row| row.mops.clone()));
@@ -326,12 +326,12 @@ fn compared(mut rows: Vec<CacheSpeedRow>) -> Vec<CacheSpeedRow> {
     rows
 }
 
-/// What is compared, and of which of koel's caches, if it is not the first.
+/// What is compared, and for which of koel's caches, unless it is the first.
 fn named(own: Id, what: &str) -> String {
     if own == Id::Koel { what.to_owned() } else { format!("{}, {what}", own.name()) }
 }
 
-/// None, if there is nothing to compare.
+/// `None` if there is nothing to compare.
 fn read_through_aim(
     cell: &CacheSpeedCell,
     own: Id,
@@ -353,12 +353,12 @@ fn read_through_aim(
     })
 }
 
-/// None, if there is nothing to compare.
+/// `None` if there is nothing to compare.
 fn latency_aim(cell: &LatencyCell, own: Id) -> Option<CacheAim> {
     let index = QUANTILES.iter().position(|(name, _)| *name == COMPARED_QUANTILE)?;
     let nanos = |id: Id| {
         let row = cell.rows.iter().find(|row| row.contestant == id.name())?;
-        // Too few inserts tell nothing of so rare ones.
+        // Too few inserts say nothing about such rare ones.
         (row.quantile_in_words(index) != "-").then(|| row.nanos[index].clone())
     };
     Some(CacheAim {

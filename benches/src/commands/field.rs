@@ -1,5 +1,5 @@
-//! Contestants side by side. Who panics, cannot do what is asked of it, or is wrong is out, and tables say so; the others go
-//! on. Where koel is wrong, nobody does.
+//! Contestants side by side. A contestant that panics, cannot do what is asked of it, or is wrong is out, and tables say so;
+//! the others go on. If koel is wrong, the run ends.
 
 use crate::console::Console;
 use crate::error::{CheckError, Error};
@@ -11,7 +11,7 @@ use crate::{caches, contestants, filters};
 
 /// The name of a contestant.
 pub(super) trait Named: Copy + PartialEq {
-    /// What tables call it.
+    /// Its name in the tables.
     fn name(self) -> &'static str;
 
     /// Whether it is koel.
@@ -42,7 +42,7 @@ pub(super) struct Field<'c, I, E: ?Sized> {
 
 struct Entry<I, E: ?Sized> {
     id: I,
-    /// Or why it is out.
+    /// The contestant, or why it is out.
     entrant: Result<Box<E>, Absent>,
 }
 
@@ -52,23 +52,23 @@ impl<'c, I: Named, E: ?Sized> Field<'c, I, E> {
         Field { console, entries: entries.collect() }
     }
 
-    /// Who is still there.
+    /// The contestant, if it is not out.
     pub(super) fn entrant(&mut self, id: I) -> Option<&mut E> {
         let entry = self.entries.iter_mut().find(|entry| entry.id == id)?;
         entry.entrant.as_mut().ok().map(|entrant| &mut **entrant)
     }
 
-    /// All who are still there.
+    /// All contestants that are not out.
     pub(super) fn entrants(&mut self) -> impl Iterator<Item = &mut E> {
         self.entries.iter_mut().filter_map(|entry| entry.entrant.as_mut().ok()).map(|entrant| &mut **entrant)
     }
 
-    /// Who is out, and why.
+    /// The contestants that are out, and why.
     pub(super) fn absent(&self) -> Vec<Absent> {
         self.entries.iter().filter_map(|entry| entry.entrant.as_ref().err().cloned()).collect()
     }
 
-    /// Measures everybody once. Returns what came of those who are not out.
+    /// Measures all contestants once. Returns the results of those that are not out.
     ///
     /// # Errors
     ///
@@ -82,12 +82,12 @@ impl<'c, I: Named, E: ?Sized> Field<'c, I, E> {
         Ok(measured.into_iter().flat_map(|(id, once)| once.into_iter().map(move |one| (id, one))).collect())
     }
 
-    /// Measures those that it `takes` in interleaved rounds, each of which has a number. Returns what came of those who are not
-    /// out in the end, a result for each round.
+    /// Measures the contestants that `takes` accepts in interleaved rounds, each of which has a number. Returns the results of
+    /// those that are not out in the end, one for each round.
     ///
     /// # Errors
     ///
-    /// A wrong answer of koel's, or a panic; Ctrl-C; that nobody listens.
+    /// A wrong answer or a panic of koel; Ctrl-C; or that nobody reads the output.
     pub(super) fn race<T>(
         &mut self,
         title: &str,
@@ -104,7 +104,7 @@ impl<'c, I: Named, E: ?Sized> Field<'c, I, E> {
             self.console.begin(title, entry.id.name());
             let id = entry.id;
             let result = entry.attempt(title, self.console, |entrant| measure(round, id, entrant));
-            // Who is out has no more turns.
+            // A contestant that is out has no more turns.
             let turns = if matches!(result, Ok(None)) { rounds - round } else { 1 };
             (0..turns).for_each(|_| self.console.done());
             result
@@ -137,7 +137,7 @@ impl<I: Named, E: ?Sized> Entry<I, E> {
             console.failed(failure.clone());
         }
         let broken = std::mem::replace(&mut self.entrant, Err(Absent::of(failure)));
-        // What has panicked may do so again.
+        // A contestant that has panicked may do so again when it is dropped.
         let _ = caught(|| drop(broken));
         Ok(None)
     }
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use crate::contestants::Id;
 
-    /// What it does in which round.
+    /// What a contestant does in which round.
     type Script = fn(usize) -> Result<usize, CheckError>;
 
     type Measured = Result<Vec<(Id, Vec<usize>)>, Error>;

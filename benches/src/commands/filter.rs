@@ -89,7 +89,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// How often a filter has its turn.
+    /// How many turns a filter has.
     fn steps(&self) -> usize {
         self.filters().count() * (1 + self.cells().len() * self.args.rounds)
     }
@@ -110,7 +110,7 @@ impl Bench<'_> {
         Field::new(self.console, self.filters().map(|id| (id, filter_entrant(id, self.bits))))
     }
 
-    /// Builds all filters, and tells what they take and how often they are wrong.
+    /// Builds all filters, and reports how much memory they take and how often they are wrong.
     fn sizes(&self, entrants: &mut Entrants<'_>) -> Result<FilterSizeCell, Error> {
         let (keys, bits) = (self.keys, self.bits);
         let built = entrants.each("memory and error rate", |_, entrant| entrant.build(keys, bits))?;
@@ -139,7 +139,7 @@ impl Bench<'_> {
             aims: Vec::new(),
             absent: Vec::new(),
         };
-        // What a filter is compared with is measured right before it, in every round.
+        // The base that a filter is compared with is measured right before it, in every round.
         let measure = |_, _, entrant: &mut Entrant| {
             let run = |plan: &Plan, entrant: &mut Entrant| plan.run(entrant, bits, self.args.seconds);
             let base = base.as_ref().map(|(_, base)| run(base, entrant)).transpose()?;

@@ -1,4 +1,4 @@
-//! What `koel-bench filter` measures: the workloads, their plans, and what koel is to reach in them.
+//! What `koel-bench filter` measures: the workloads, their plans, and koel's aims for them.
 
 use clap::ValueEnum;
 
@@ -9,14 +9,14 @@ use crate::keys;
 use crate::plan::{self, ChurnPlan};
 use crate::report::Against;
 
-/// Fewer keys leave none that stay while others are removed and inserted; [`Task::why_not`] tells the number.
+/// With fewer keys none would stay while others are removed and inserted; the message of [`Task::why_not`] has this number.
 const FEWEST_CHURNED: u64 = 16;
 
-/// From so many keys on, filters are far larger than caches.
+/// From this many keys on, filters are far larger than the processor's caches.
 const MANY_KEYS: u64 = 4_000_000;
 
 impl Task {
-    /// Whether there is such a workload at all.
+    /// Whether this workload exists for so many keys and threads.
     pub(super) fn exists(self, keys: u64, threads: usize) -> bool {
         match self {
             Task::FillUp => threads == 1,
@@ -25,7 +25,7 @@ impl Task {
         }
     }
 
-    /// Why it was asked for in vain, if it exists at none of `sizes` and `threads`.
+    /// Why the request for it is in vain, if it exists at none of `sizes` and `threads`.
     pub(super) fn why_not(self, sizes: &[u64], threads: &[usize]) -> Option<&'static str> {
         let exists = |&keys: &u64| threads.iter().any(|&threads| self.exists(keys, threads));
         let needs = match self {
@@ -35,7 +35,7 @@ impl Task {
         (!sizes.iter().any(exists)).then_some(needs)
     }
 
-    /// Why it was asked for in vain, if none of `filters` can take part, with whichever of `bits` and `threads`.
+    /// Why the request for it is in vain, if none of `filters` can take part, with any of `bits` and `threads`.
     pub(super) fn taken_by_none(self, filters: &[Id], bits: &[u32], threads: &[usize]) -> Option<String> {
         let takes = |id: Id, bits: u32| {
             let entrant = filter_entrant(id, bits);
@@ -69,7 +69,7 @@ impl Task {
         }
     }
 
-    /// What each filter's figure is compared with, apart from other filters' figures: in words, and the plan.
+    /// What each filter's figure is compared with, in addition to other filters' figures: in words, and the plan.
     pub(super) fn base(self, keys: u64, threads: usize, ops: usize) -> Option<(String, Plan)> {
         let of = |task: Task, threads| {
             let words = format!("{}, {}", task.name(), crate::report::threads_in_words(threads));
@@ -86,7 +86,7 @@ impl Task {
         }
     }
 
-    /// What koel is to reach: which filter of its, beside what, how many times as fast.
+    /// koel's aims: which of its filters, compared with what, is to be how many times as fast.
     pub(super) fn aims(self, keys: u64, bits: u32, threads: usize) -> Vec<(Id, Against, f64)> {
         match (self, threads) {
             (Task::FillUp, 1) if bits == 8 => vec![(Id::Koel, Against::BestRival, 1.5)],

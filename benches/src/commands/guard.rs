@@ -23,18 +23,19 @@ use crate::stop;
 
 /// Bytes of a value, which begins with its key.
 const VALUE_BYTES: usize = 100;
-/// Bytes of the cache are this part of those of all keys and values. An entry counts 80 more: it holds some 3% of the keys.
+/// The cache's bytes are those of all keys and values divided by this. Each entry counts 80 bytes more, so that it holds about
+/// 3% of the keys.
 const CACHED: u64 = 20;
-/// Hot keys are this part of all: the cache holds them with room to spare.
+/// One key in this many is hot: the cache holds the hot keys with room to spare.
 const HOT: u64 = 100;
-/// Requests of a thread, which it repeats.
+/// How many requests a thread has, which it repeats.
 const REQUESTS: usize = 1 << 18;
-/// So many are done before a thread looks whether time is up.
+/// How many requests a thread does before it checks whether time is up.
 const CHUNK: usize = 256;
-/// Pairs that go into a store at once.
+/// How many pairs are put into a store at once.
 const BATCH: u64 = 50_000;
 
-/// What is looked up: a part of absent keys; of the present ones, all or the hot ones, equally often.
+/// The keys that are looked up: a fraction of them are absent; the present ones are all keys or the hot ones, equally often.
 #[derive(Clone, Copy)]
 struct Workload {
     name: &'static str,
@@ -60,7 +61,7 @@ const WORKLOADS: [Workload; 4] = [
     Workload { name: "half", about: "absent and hot keys in turn", absent_percent: 50, hot: true },
 ];
 
-/// What stands before the store.
+/// What is put before the store.
 const ENTRANTS: [(&str, Option<(bool, bool)>); 4] = [
     ("bare store", None),
     ("filter", Some((true, false))),
@@ -144,7 +145,7 @@ fn redb(folder: &Path, keys: u64, console: &Console) -> Result<RedbStore, Error>
     Ok(store)
 }
 
-/// Everything is in tables on disk, with their Bloom filters, and nothing in memory tables.
+/// Makes a fjall store in which everything is in tables on disk, with their Bloom filters, and nothing in memory tables.
 fn fjall(folder: &Path, keys: u64, console: &Console) -> Result<FjallStore, Error> {
     let database = fjall::Database::builder(folder).open().map_err(told)?;
     let store = FjallStore::with_database(database.clone()).map_err(told)?;
@@ -159,12 +160,12 @@ fn fjall(folder: &Path, keys: u64, console: &Console) -> Result<FjallStore, Erro
     Ok(store)
 }
 
-/// A way to the store.
+/// A way to access the store.
 struct Entrant<S: Store> {
     name: &'static str,
     store: Arc<S>,
     guarded: Option<Guarded<Arc<S>>>,
-    /// Of each thread, the chunk of its requests that comes next.
+    /// For each thread, the next chunk of its requests.
     next: Vec<AtomicUsize>,
 }
 
@@ -199,7 +200,7 @@ impl<S: Store> Entrant<S> {
         Ok(request.is_answered_by(value.as_deref()))
     }
 
-    /// What came of it beside the bare store, since it had counted so much `before`.
+    /// The results, compared with the bare store, since the counts were `before`.
     fn row(&self, mops: Spread, bare: &Spread, before: &Stats) -> GuardRow {
         let mut row = GuardRow {
             entrant: self.name,
@@ -220,14 +221,14 @@ impl<S: Store> Entrant<S> {
         row
     }
 
-    /// What it has counted so far; a bare store counts nothing.
+    /// The counts so far; a bare store counts nothing.
     fn counted(&self) -> Stats {
         self.guarded.as_ref().map_or_else(Stats::default, Guarded::stats)
     }
 }
 
-/// Absent keys that the filter took for present. Those that are known to be such ones by then are among them; those beside
-/// which there was a write are not.
+/// Absent keys that the filter took for present. This includes those that are remembered as such; it excludes those during
+/// whose look-up there was a write.
 fn false_positives(stats: &Stats) -> u64 {
     stats.passed_absent - stats.passed_beside_write + stats.remembered_absent
 }
@@ -250,7 +251,7 @@ fn measure<S: Store>(
             let mut entrants = entrants.collect::<Result<Vec<_>, _>>()?;
             let title = format!("{store_name}, {}", workload.name);
             for entrant in &entrants {
-                // What the cache can hold is in it.
+                // The cache is warmed up: it contains what it can hold.
                 race(entrant, &title, &requests, Duration::ZERO)?;
             }
             let before: Vec<_> = entrants.iter().map(Entrant::counted).collect();
@@ -277,13 +278,13 @@ fn measure<S: Store>(
     Ok(())
 }
 
-/// What a thread looks up.
+/// The requests of a thread.
 fn requests(workload: Workload, keys: u64, thread: u64) -> Vec<Request> {
     let mut rng = SmallRng::seed_from_u64(thread + 1);
     let one = |number: usize| {
         let present = (number as u32 * 50) % 100 >= workload.absent_percent;
         if workload.absent_percent == 100 || !present {
-            // Between the keys that are there.
+            // Absent keys lie between the keys that are there.
             let number = rng.random_range(0..keys);
             let tail: u32 = rng.random();
             return Request {
@@ -292,7 +293,7 @@ fn requests(workload: Workload, keys: u64, thread: u64) -> Vec<Request> {
             };
         }
         let number = if workload.hot {
-            // Spread over all pages of the store.
+            // Hot keys are spread over all pages of the store.
             rng.random_range(0..(keys / HOT).max(1)) * HOT % keys
         } else {
             rng.random_range(0..keys)
@@ -302,8 +303,8 @@ fn requests(workload: Workload, keys: u64, thread: u64) -> Vec<Request> {
     (0..REQUESTS).map(one).collect()
 }
 
-/// Look-ups per microsecond; of each request once, if there is no `length`. Every answer is checked; a wrong one is told of the
-/// `title`.
+/// Measures look-ups per microsecond; does each request once if `length` is zero. Every answer is checked; the message about a
+/// wrong one names the `title`.
 fn race<S: Store>(
     entrant: &Entrant<S>,
     title: &str,
@@ -314,7 +315,7 @@ fn race<S: Store>(
     let start = Instant::now();
     let reader = watched(|(requests, next): (&[Request], &AtomicUsize)| -> Result<u64, Error> {
         let mut done = 0;
-        // Where it left off: the first ones would be in the cache, if each time began with them.
+        // Continues where it left off: if it began with the first requests each time, their keys would be in the cache.
         let begin = next.load(Ordering::Relaxed);
         for (number, some) in requests.chunks(CHUNK).cycle().enumerate().skip(begin) {
             for request in some {
@@ -366,7 +367,7 @@ mod tests {
         assert!(absent.is_answered_by(None) && !absent.is_answered_by(Some(&value(&one))));
     }
 
-    /// Before that some look-ups have found nothing that the filter took for present: none of those that are measured has.
+    /// Look-ups before the measurement include false positives; those that are measured do not.
     #[test]
     fn rates_are_of_what_is_measured_alone() {
         let store = Arc::new(HashMapStore::new());

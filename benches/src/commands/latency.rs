@@ -19,13 +19,13 @@ use crate::stopwatch::Stopwatch;
 use crate::trace::{self, Trace};
 use crate::workload::{Inserts, Mix, Workload};
 
-/// Which times a table is of.
+/// Which of the times a table shows.
 type Of = fn(&Times) -> &Histogram<u64>;
 
 const READS: &str = "reads";
 const KINDS: [(&str, Of); 2] = [(READS, |times| &times.reads), ("writes", |times| &times.writes)];
 
-/// What is timed at one size and number of threads.
+/// A kind of operations that is timed at one size and number of threads.
 #[derive(Debug)]
 pub(super) struct Phase {
     pub(super) workload: Workload,
@@ -33,7 +33,7 @@ pub(super) struct Phase {
     pub(super) trace: Option<Arc<Trace>>,
 }
 
-/// How a latency run is done.
+/// The settings of a latency run.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) phases: Vec<Phase>,
@@ -68,7 +68,8 @@ pub(super) fn run(
     measure(&settings, console, report)
 }
 
-/// The phases after growth and lookups: what is asked for, mixes on the trace if there is one; else half lookups, half writes.
+/// The phases after growth and lookups: those that are asked for, with mixes on the trace if there is one; by default half
+/// lookups, half writes.
 fn chosen_phases(args: &WorkloadArgs) -> Result<Vec<Phase>, Error> {
     let mut workloads: Vec<Workload> = args.preset.iter().map(|preset| preset.workload()).collect();
     if args.trace.is_none() {
@@ -116,7 +117,7 @@ impl Phase {
         Phase { workload: Workload { reserved: false, ..Workload::replacing("get", mix) }, dist, trace: None }
     }
 
-    /// What tables call it.
+    /// Its name in the tables.
     fn name(&self) -> String {
         let name = &self.workload.name;
         if self.trace.is_some() || self.workload.mix.insert == 100 {
@@ -126,8 +127,8 @@ impl Phase {
         }
     }
 
-    /// A table for look-ups and one for writes, where there are any: its name and its rows. Of a contestant there are the times
-    /// of each round, and how many look-ups missed keys.
+    /// A table for look-ups and one for writes, where there are any: its name and its rows. For each contestant, `measured` has
+    /// the times of each round, and how many look-ups missed keys.
     fn tables(&self, measured: &[(Id, Vec<Times>, u64)]) -> Vec<(String, Vec<LatencyRow>)> {
         let is_measured =
             |of: Of| measured.iter().flat_map(|(_, rounds, _)| rounds).any(|times| !of(times).is_empty());
@@ -144,7 +145,7 @@ impl Phase {
     }
 
     fn plan(&self, keys: u64, threads: usize, ops: usize) -> Result<MixPlan, Error> {
-        // All threads together grow to `keys`, to the last one.
+        // All threads together grow the map to `keys` exactly.
         let keys = keys.next_multiple_of(threads as u64);
         let ops = self.workload.ops(keys, threads, ops);
         plan::mixed(&self.workload, keys, self.dist, threads, ops, self.trace.as_ref())

@@ -38,7 +38,7 @@ fn groups(args: &MapArgs) -> Result<Vec<Vec<Spec>>, Error> {
     let workloads = &args.workloads;
     let threads = threads(&args.threads);
     let mut groups = Vec::new();
-    // Writes come last: maps whose entries have all been replaced are another matter.
+    // Writes come last: maps whose entries have all been replaced behave differently.
     let mut tasks: Vec<Task> = args.whole.iter().copied().map(Task::Whole).collect();
     let nothing_chosen = tasks.is_empty() && workloads.is_empty();
     if args.grid || nothing_chosen {

@@ -26,14 +26,14 @@ use crate::stop;
 ///
 /// # Errors
 ///
-/// A wrong answer of a contestant, bad input, or no room for what is printed.
+/// A wrong answer of a contestant, bad input, or no room for the output.
 pub fn run(cli: &Cli) -> Result<(), Error> {
     let console = Console::new(cli.writes_reports());
     let pages = cli.pages();
     pages.arrange()?;
     let (command, machine) = (command_in_words(), MachineInfo::detect());
     let origin = Origin::of(cli.command.as_ref());
-    // Before it takes an hour.
+    // Warned of before the run, which may take an hour.
     origin.warning().into_iter().for_each(|warning| console.say(warning));
     let mut report = Report { command, origin, machine, pages, ..Report::default() };
     stop::watch()?;
@@ -53,7 +53,7 @@ fn conclude(
 ) -> Result<(), Error> {
     report.failures = ended.as_ref().map_or_else(Error::lines, |()| Vec::new());
     if ended.is_err() && report.is_empty() {
-        // What an earlier run has left is worth more than nothing.
+        // The report of an earlier run is worth more than an empty one.
         return ended;
     }
     report.machine.conclude();
@@ -63,7 +63,7 @@ fn conclude(
     console.all_said()
 }
 
-/// Measures, and adds each cell to `report` as it is done: what is there, when a later one fails, is not lost.
+/// Measures, and adds each cell to `report` as it is done: if a later one fails, earlier ones are not lost.
 fn measure(cli: &Cli, console: &Console, report: &mut Report, output: &mut Output) -> Result<(), Error> {
     match cli.command.as_ref() {
         None => tour::run(&Default::default(), console, report, output),
@@ -77,11 +77,11 @@ fn measure(cli: &Cli, console: &Console, report: &mut Report, output: &mut Outpu
     }
 }
 
-/// How the run ended, with the checks that failed before and did not end it.
+/// How the run ended, with the checks that failed earlier and did not end it.
 fn with_those_before(ended: Result<(), Error>, mut failures: Vec<CheckError>) -> Result<(), Error> {
     match ended {
         Err(Error::Check(last)) => failures.extend(last),
-        // What has failed is told, however it ended.
+        // Failures are reported, however the run ended.
         Err(Error::Unheard) if !failures.is_empty() => {}
         Err(other) => return Err(other),
         Ok(()) => {}
@@ -95,7 +95,7 @@ fn save(output: Output, console: &Console, report: &Report) -> Result<(), Error>
         console.say(&format!("Wrote {}", json.write(&text)?));
         Ok(())
     });
-    // Where the one has no room the other may have.
+    // If there is no room for one file, there may be for the other.
     let html = output.html.map_or(Ok(()), |html| {
         console.say(&format!("Wrote {}", html.write(&report::page(report))?));
         Ok(())
@@ -104,7 +104,7 @@ fn save(output: Output, console: &Console, report: &Report) -> Result<(), Error>
 }
 
 fn command_in_words() -> String {
-    // Whatever bytes they have: the command line has accepted them.
+    // Whatever bytes the arguments have: the command line has accepted them.
     let args = std::env::args_os().skip(1).map(|arg| printable(&arg.to_string_lossy()));
     std::iter::once(format!("koel-bench {}", env!("CARGO_PKG_VERSION")))
         .chain(args)
@@ -112,7 +112,7 @@ fn command_in_words() -> String {
         .join(" ")
 }
 
-/// Those that are `named`, in the order of tables; if none are, all that `by_default` takes.
+/// The contestants that are `named`, in the order of tables; if none are, all that `by_default` accepts.
 fn chosen<I: ValueEnum + Copy + PartialEq>(named: &[I], by_default: impl Fn(I) -> bool) -> Vec<I> {
     let takes = |id: &I| if named.is_empty() { by_default(*id) } else { named.contains(id) };
     I::value_variants().iter().copied().filter(takes).collect()
@@ -160,7 +160,7 @@ mod tests {
             (&7.into(), &lines[1].clone().into())
         );
         assert!(std::fs::read_to_string(&html).unwrap().contains(&lines[1]));
-        // A later run without figures leaves them.
+        // A later run without figures leaves the report as it is.
         let nothing =
             conclude(Err(wrong("koel").into()), &console, Report::default(), files.create().unwrap());
         assert!(nothing.is_err());

@@ -9,7 +9,7 @@ use crate::trace::Trace;
 use crate::whole::Whole;
 use crate::workload::{Inserts, Mix, Workload, Writes};
 
-/// What is done in a cell.
+/// The task that is measured in a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Task {
     /// Lookups that hit.
@@ -22,13 +22,13 @@ pub(super) enum Task {
     Mix(Workload),
     /// Growing from empty to all keys.
     Fill,
-    /// From empty to all keys, in a map that is built for them.
+    /// Filling from empty to all keys, in a map that is built for them.
     FillMade,
     /// The same in one call.
     Extend,
     /// Lookups of texts that hit.
     Texts,
-    /// What is done to a whole map.
+    /// An operation on a whole map.
     Whole(Whole),
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Spec {
 }
 
 impl Task {
-    /// The basic workloads; those that need the memory for themselves come last.
+    /// The basic workloads; those that need all the memory come last.
     pub(super) fn basic(args: &WorkloadArgs) -> Vec<Task> {
         let workload = |name, mix| args.workload(name, mix, Workload::replacing);
         let mix = |name, read| Mix::new(read, 100 - read, 0, 0).map(|mix| Task::Mix(workload(name, mix)));
@@ -62,7 +62,7 @@ impl Task {
         presets.chain(mixes).map(Task::Mix).collect()
     }
 
-    /// What is done with the keys of a trace: lookups, and the mixes that are asked for, or else some writes.
+    /// The tasks on the keys of a trace: lookups, and the mixes that are asked for, or else some writes.
     pub(super) fn replays(args: &WorkloadArgs) -> Vec<Task> {
         let mut mixes = args.mix.clone();
         if mixes.is_empty() {
@@ -127,7 +127,7 @@ impl Task {
         }
     }
 
-    /// Whether one thread does it, and no key is drawn for it.
+    /// Whether it is done by one thread, and no key is drawn for it.
     fn is_single_threaded(&self) -> bool {
         matches!(self, Task::Fill | Task::FillMade | Task::Extend | Task::Whole(_))
     }
@@ -165,7 +165,7 @@ impl Task {
 }
 
 impl Spec {
-    /// What tables call the workload.
+    /// The workload's name in the tables.
     pub(super) fn name(&self) -> String {
         match (&self.trace, &self.task) {
             (Some(_), Task::Hit) => "trace, get hit".to_owned(),

@@ -16,7 +16,7 @@ const MACHINE_LOG2_BYTES: u32 = 29;
 const MACHINE_LINES: usize = 4_000_000;
 const MACHINE_ROUNDS: usize = 3;
 
-/// What a throughput run measures, and how long.
+/// What a throughput run measures, and for how long.
 #[derive(Debug)]
 pub(super) struct Settings {
     /// Groups of cells; within a group, maps are kept from cell to cell.

@@ -21,7 +21,7 @@ impl Contestant for KoelInline {
     }
 
     fn extend(&mut self, pairs: impl Iterator<Item = (u64, u64)>) {
-        // Not the map's own `extend`, by which others may use it meanwhile.
+        // Not the map's own `extend`, which lets other threads use the map meanwhile.
         Extend::extend(&mut self.0, pairs);
     }
 

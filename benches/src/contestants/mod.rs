@@ -20,10 +20,10 @@ pub use self::rwlock::RwLockHashbrown;
 pub use self::scc_hash_index::{SccHashIndex, SccHashIndexHeld};
 pub use self::scc_hash_map::SccHashMap;
 
-/// Operations a contestant that holds its pin does under one.
+/// How many operations a contestant that holds its pin does under one pin.
 pub const HELD_OPS: usize = 64;
 
-/// Keys a batched lookup is given.
+/// How many keys a batched lookup is given.
 pub const BATCH: usize = 32;
 
 /// Every contestant hashes with this.
@@ -36,23 +36,23 @@ pub fn hasher() -> Hasher {
 
 /// A map from numbers to numbers, shared by threads.
 pub trait Contestant: Send + Sync + Sized + 'static {
-    /// What the tables call it.
+    /// Its name in the tables.
     const NAME: &'static str;
 
-    /// Whether a reader may miss a key that another thread is replacing. A fault, but one to tell and not to stop at:
-    /// such misses are counted, and tables say how many there were.
+    /// Whether a reader may miss a key that another thread is replacing. That is a fault, but one that is reported and does not
+    /// end the run: such misses are counted, and tables say how many there were.
     const MAY_MISS_REPLACED: bool = false;
 
-    /// What a thread works through; made anew every [`HELD_OPS`] operations.
+    /// What a thread works through; made again every [`HELD_OPS`] operations.
     type View<'m>: View;
 
-    /// An empty map with room for `capacity` entries; 0 is no room.
+    /// An empty map with room for `capacity` entries; 0 means without room.
     fn with_capacity(capacity: usize) -> Self;
 
     /// A view for the calling thread.
     fn view(&self) -> Self::View<'_>;
 
-    /// Inserts all pairs; one by one, unless the map can do better.
+    /// Inserts all pairs; by default one by one.
     fn extend(&mut self, pairs: impl Iterator<Item = (u64, u64)>) {
         let view = self.view();
         for (key, value) in pairs {
@@ -63,7 +63,7 @@ pub trait Contestant: Send + Sync + Sized + 'static {
     /// Entries, while nobody writes.
     fn entries(&self) -> usize;
 
-    /// What all keys and values add up to, modulo 2^64: a walk, under one pin or one lock where the map has such.
+    /// The sum of all keys and values, modulo 2^64: a walk, under one pin or one lock if the map has such.
     fn sum(&self) -> u64;
 
     /// A copy, as the map itself makes it.
@@ -75,7 +75,7 @@ pub trait Contestant: Send + Sync + Sized + 'static {
     /// Removes all entries.
     fn clear(&self);
 
-    /// Bytes the map says it takes, if it says.
+    /// The bytes that the map reports it takes, if it does.
     fn own_memory_usage(&self) -> Option<usize> {
         None
     }
@@ -95,8 +95,8 @@ pub trait View {
     /// Adds one to the value of `key` in one step; returns the new value.
     fn update(&self, key: u64) -> Option<u64>;
 
-    /// Looks up at most [`BATCH`] keys and tells `each` the answers; one by one, unless the map can do better: whoever pins
-    /// or locks itself for a look-up does so once for all of them.
+    /// Looks up at most [`BATCH`] keys and passes the answers to `each`; by default one by one. A map that pins or locks for a
+    /// look-up does so once for all of them.
     #[inline]
     fn get_many(&self, keys: &[u64], mut each: impl FnMut(u64, Option<u64>)) {
         for &key in keys {
@@ -105,17 +105,17 @@ pub trait View {
     }
 }
 
-/// What the keys and values of these entries add up to, modulo 2^64.
+/// The sum of the keys and values of these entries, modulo 2^64.
 fn total(entries: impl Iterator<Item = (u64, u64)>) -> u64 {
     entries.fold(0, |sum, (key, value)| sum.wrapping_add(key).wrapping_add(value))
 }
 
 /// A map from texts to texts, shared by threads.
 pub trait TextContestant: Send + Sync + Sized + 'static {
-    /// What the tables call it.
+    /// Its name in the tables.
     const NAME: &'static str;
 
-    /// What a thread reads through; made anew every [`HELD_OPS`] operations.
+    /// What a thread reads through; made again every [`HELD_OPS`] operations.
     type View<'m>: TextView;
 
     /// An empty map with room for `capacity` entries.
@@ -163,7 +163,7 @@ pub enum Id {
 }
 
 impl Id {
-    /// What the tables call it.
+    /// Its name in the tables.
     pub fn name(self) -> &'static str {
         match self {
             Id::Koel => <Koel<u64, u64> as Contestant>::NAME,
@@ -184,7 +184,7 @@ impl Id {
         matches!(self, Id::Koel | Id::KoelHeld | Id::KoelInline)
     }
 
-    /// Whether it holds one pin for several operations: measured, but no usual way to use a map.
+    /// Whether it holds one pin for several operations: this is measured, but is not the usual way to use a map.
     pub fn is_held(self) -> bool {
         matches!(self, Id::KoelHeld | Id::PapayaHeld | Id::SccHashIndexHeld)
     }

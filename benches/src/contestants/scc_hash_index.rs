@@ -1,7 +1,7 @@
 //! scc::HashIndex, with a guard for each operation or for several.
 //!
-//! A replaced value goes to another slot of the bucket and the old one is marked removed: a reader may look at the one
-//! before, at the other after, and miss a key that was there all the time.
+//! A replaced value goes to another slot of the bucket, and the old one is marked removed: a reader may look at the new slot
+//! before that and at the old one after it, and miss a key that was there all the time.
 
 use std::hash::Hash;
 
@@ -146,7 +146,7 @@ impl View for &SccHashIndex<u64, u64> {
 
     #[inline]
     fn remove(&self, key: u64) -> Option<u64> {
-        // Its removal tells the value to a condition only.
+        // Its removal passes the value only to a condition.
         let mut removed = None;
         self.0.remove_if_sync(&key, |value| {
             removed = Some(*value);

@@ -1,4 +1,4 @@
-//! Caches as objects: what a round asks of each, compiled for each.
+//! Caches as trait objects: the operations that a round performs on each, compiled for each.
 
 use hdrhistogram::Histogram;
 
@@ -11,18 +11,18 @@ use crate::replay::{Bound, Replayed};
 use crate::stopwatch::Stopwatch;
 use crate::trace::Trace;
 
-/// What came of reading through a cache.
+/// The result of look-ups that load on a miss.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReadThrough {
     /// Requests per microsecond, all threads together.
     pub mops: f64,
-    /// The part of them that were hits.
+    /// The fraction of them that were hits.
     pub hit_ratio: f64,
 }
 
 /// A cache, for plans to run on; kept from plan to plan.
 ///
-/// Every run checks every value, and that a cache which promises a bound keeps it.
+/// Every run checks every value, and checks that a cache that promises a bound keeps it.
 pub trait CacheEntrant {
     /// Replays `trace` on an empty cache with `bound`; `None` if there is no such cache.
     ///
@@ -31,7 +31,7 @@ pub trait CacheEntrant {
     /// A wrong answer.
     fn replay(&self, trace: &Trace, bound: Bound) -> Result<Option<Replayed>, CheckError>;
 
-    /// Makes a full cache that the plan's first thread has read through, for [`CacheEntrant::read_through`] and
+    /// Makes a full cache and puts the requests of the plan's first thread to it, for [`CacheEntrant::read_through`] and
     /// [`CacheEntrant::inserts`].
     ///
     /// # Errors
@@ -39,16 +39,16 @@ pub trait CacheEntrant {
     /// A wrong answer.
     fn fill(&mut self, plan: &CachePlan) -> Result<(), CheckError>;
 
-    /// Puts the plan's requests to the full cache, once, and inserts what is missing; by the cache's own call for that, which
-    /// loads it, if so asked.
+    /// Puts the plan's requests to the full cache, once, and inserts missing keys; if `loads`, by the cache's own call for
+    /// that, which loads them.
     ///
     /// # Errors
     ///
     /// A wrong answer; or if there is no full cache.
     fn read_through(&mut self, plan: &CachePlan, loads: bool) -> Result<ReadThrough, CheckError>;
 
-    /// Looks up keys that the cache holds, until `seconds` have been spent in it: so many as half its `entries` are
-    /// inserted before, and `threads` are numbers below that; in batches if so asked. Returns hits per microsecond.
+    /// Looks up keys that the cache holds, until `seconds` have been spent on it; in batches if asked for. Before that, half as
+    /// many keys as `entries` are inserted; `threads` has numbers below that. Returns hits per microsecond.
     ///
     /// # Errors
     ///
@@ -61,14 +61,14 @@ pub trait CacheEntrant {
         seconds: f64,
     ) -> Result<f64, CheckError>;
 
-    /// Inserts `count` new keys into the full cache, and takes the time of each insert. Returns nanoseconds.
+    /// Inserts `count` new keys into the full cache, and times each insert. Returns nanoseconds.
     ///
     /// # Errors
     ///
     /// A wrong answer; or if there is no full cache.
     fn inserts(&mut self, count: usize, stopwatch: &Stopwatch) -> Result<Histogram<u64>, CheckError>;
 
-    /// The memory of a full cache that the plan's first thread has read through, and how many entries it holds.
+    /// The memory of a full cache after the requests of the plan's first thread, and how many entries it holds.
     ///
     /// # Errors
     ///

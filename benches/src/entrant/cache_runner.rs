@@ -17,18 +17,18 @@ use crate::replay::{self, Bound, Replayed};
 use crate::stopwatch::{Stopwatch, new_histogram};
 use crate::trace::Trace;
 
-/// A cache is filled with so many times as many keys as it is to hold: those that hold entries in parts are full in all
-/// of them then, and those that remember what has left remember all they ever do.
+/// A cache is filled with this many times as many keys as it is to hold: then caches that hold entries in parts are full in all
+/// parts, and caches that remember evicted keys remember as many as they ever do.
 const FILLINGS: u64 = 3;
 
-/// A cache, in the states that plans want it in.
+/// A cache, in the states that plans require.
 #[derive(Debug)]
 pub struct CacheRunner<C> {
-    /// Full, and how many entries it is for.
+    /// A full cache, and how many entries it is for.
     full: Option<(C, usize)>,
-    /// Half full.
+    /// A half-full cache.
     half: Option<Half<C>>,
-    /// Keys inserted to fill it or to be timed: none comes twice.
+    /// How many keys were inserted to fill it or to be timed: none occurs twice.
     fresh: u64,
 }
 
@@ -48,7 +48,7 @@ struct Tally {
 }
 
 impl<C: Cache> CacheRunner<C> {
-    /// Without a cache yet.
+    /// A runner without a cache yet.
     pub fn new() -> Self {
         CacheRunner { full: None, half: None, fresh: 0 }
     }
@@ -58,14 +58,14 @@ impl<C: Cache> CacheRunner<C> {
         full.ok_or_else(|| failure::<C>("there is no full cache".to_owned()))
     }
 
-    /// A cache that holds half of what it is to hold, and which keys those are.
+    /// A cache that holds half of what it may hold, and these keys.
     fn half(&mut self, entries: usize) -> Result<&Half<C>, CheckError> {
         if self.half.as_ref().is_none_or(|half| half.entries != entries) {
             let cache = C::of_entries(entries);
             let all = (0..(entries as u64 / 2).max(1)).map(keys::key);
             all.clone().for_each(|key| cache.insert(key, keys::value(key, 0)));
             cache.settle();
-            // A cache of small sets evicts from those that are full, before it is full itself.
+            // A cache of small sets evicts from sets that are full before the whole cache is.
             let keys = all.filter(|&key| cache.get(key).is_some()).collect();
             self.half = Some(Half { cache, entries, keys });
         }
@@ -86,7 +86,7 @@ impl<C: Cache> CacheEntrant for CacheRunner<C> {
     }
 
     fn fill(&mut self, plan: &CachePlan) -> Result<(), CheckError> {
-        // The old one first: its memory is the new one's.
+        // The old one is dropped first: the new one takes over its memory.
         self.full = None;
         self.full = Some((filled::<C>(plan, &mut self.fresh)?, plan.entries));
         Ok(())
@@ -151,7 +151,7 @@ impl<C: Cache> CacheEntrant for CacheRunner<C> {
             let value = keys::value(key, 0);
             histogram.saturating_record(stopwatch.time(|| cache.insert(key, value)));
         }
-        // Whoever of them is still there has its value.
+        // Each of these keys that is still there has its value.
         let inserted: Vec<u64> = (first..).take(count).map(fresh_key).collect();
         conclude(cache, &[look_up(cache, &inserted, false)], entries)?;
         Ok(histogram)
@@ -166,7 +166,7 @@ impl<C: Cache> CacheEntrant for CacheRunner<C> {
     }
 }
 
-/// A cache for the plan's entries, full; its first thread has read through it.
+/// A full cache for the plan's entries, after the requests of its first thread.
 fn filled<C: Cache>(plan: &CachePlan, fresh: &mut u64) -> Result<C, CheckError> {
     let cache = C::of_entries(plan.entries);
     for _ in 0..plan.entries as u64 * FILLINGS {
@@ -184,7 +184,7 @@ fn fresh_key(number: u64) -> u64 {
     keys::key(keys::FIRST_ABSENT + number)
 }
 
-/// Reads through.
+/// Looks keys up, and inserts those that are missing.
 #[inline]
 fn ask<C: Cache>(cache: &C, keys: &[u64]) -> Tally {
     let mut tally = Tally::default();
@@ -201,7 +201,7 @@ fn ask<C: Cache>(cache: &C, keys: &[u64]) -> Tally {
     tally
 }
 
-/// Reads through by the cache's own call for that.
+/// The same, by the cache's own call for that.
 #[inline]
 fn load<C: Cache>(cache: &C, keys: &[u64]) -> Tally {
     let mut tally = Tally::default();
@@ -217,7 +217,7 @@ fn load<C: Cache>(cache: &C, keys: &[u64]) -> Tally {
     tally
 }
 
-/// Looks up, and leaves what is missing.
+/// Looks keys up, and inserts nothing.
 #[inline]
 fn look_up<C: Cache>(cache: &C, keys: &[u64], batched: bool) -> Tally {
     let mut tally = Tally::default();
@@ -241,7 +241,7 @@ impl Tally {
     }
 }
 
-/// Hits of all threads, if nothing was wrong.
+/// The hits of all threads, if nothing was wrong.
 fn conclude<C: Cache>(cache: &C, tallies: &[Tally], entries: usize) -> Result<u64, CheckError> {
     cache.settle();
     let (hits, wrong) = tallies.iter().fold((0, 0), |sum, tally| (sum.0 + tally.hits, sum.1 + tally.wrong));

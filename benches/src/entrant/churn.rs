@@ -1,21 +1,21 @@
-//! Look-ups in a filter beside one writer: the timed loops, and what they count.
+//! Look-ups in a filter during the writes of one writer: the timed loops, and what they count.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::filters::Shared;
 use crate::plan::LOOKUPS_PER_CHURN;
 
-/// Readers look this often whether the writer is done.
+/// After this many look-ups a reader checks whether the writer is done.
 const LOOKUPS_PER_GLANCE: usize = 64;
 
-/// What happened beside a writer.
+/// What readers and the writer saw.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ChurnTally {
     pub(super) operations: u64,
     pub(super) missed: u64,
-    /// Removals of keys that are there which found nothing.
+    /// Removals of present keys that found nothing.
     unremoved: u64,
-    /// Insertions into the room that a removal has left which found none.
+    /// Insertions that found no room, though a removal had just left some.
     refused: u64,
 }
 
@@ -41,7 +41,7 @@ impl ChurnTally {
     }
 }
 
-/// Tells the readers when it is dropped that the writer is done: if that panics, they would read for ever.
+/// Tells the readers, when it is dropped, that the writer is done: otherwise they would read for ever if it panics.
 pub(super) struct SetAtEnd<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for SetAtEnd<'_> {

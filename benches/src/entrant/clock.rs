@@ -1,13 +1,13 @@
-//! How long a contestant is timed, and what it does before the clock starts.
+//! How long a contestant is timed, and its warm-up before the clock starts.
 
 use std::time::{Duration, Instant};
 
-/// Lookups each thread does before the clock starts, to find the map, or what is measured in its place, in its caches as in
-/// a longer run.
+/// How many lookups each thread does before the clock starts, so that it finds the map, or whatever is measured, in the
+/// processor's caches as in a longer run.
 const WARM_LOOKUPS: usize = 250_000;
 
-/// No pass begins any more when this many times what is to be spent in passes has gone by: what is between them, as making a
-/// map of millions, may take much longer than a pass.
+/// No further pass begins when this many times the time for passes has gone by: the work between them, such as making a map of
+/// millions of entries, may take much longer than a pass.
 const PATIENCE: u32 = 20;
 
 /// Adds up passes until enough time has been spent in them.
@@ -29,7 +29,8 @@ impl Clock {
         self.ops == 0
     }
 
-    /// What of a thread's look-ups is done before the clock starts: the last, before the first pass, as if there had been one.
+    /// The part of a thread's look-ups that is done before the clock starts: before the first pass, the last ones, as if there
+    /// had been a pass already.
     pub(super) fn warm_part<'a, T>(&self, lookups: &'a [T]) -> &'a [T] {
         if self.is_fresh() { last_lookups(lookups) } else { &[] }
     }
@@ -48,7 +49,8 @@ impl Clock {
     }
 }
 
-/// What a thread ends with: where the first ones were looked up before the clock starts, they would be found in the caches.
+/// The last look-ups of a thread: if the first ones were done before the clock starts, they would be found in the processor's
+/// caches.
 pub(super) fn last_lookups<T>(all: &[T]) -> &[T] {
     &all[all.len().saturating_sub(WARM_LOOKUPS)..]
 }

@@ -1,4 +1,4 @@
-//! Filters as objects: what a round asks of each, compiled for each.
+//! Filters as trait objects: the operations that a round performs on each, compiled for each.
 
 use super::filter_runner::FilterRunner;
 use crate::error::CheckError;
@@ -8,29 +8,29 @@ use crate::filters::{
 };
 use crate::plan::ChurnPlan;
 
-/// What a filter is, once it holds its keys.
+/// The properties of a filter that holds its keys.
 #[derive(Debug, Clone, Copy)]
 pub struct Built {
-    /// Bits that it has from the allocator, by keys; 0 unless the program counts.
+    /// Bits that it has from the allocator, per key; 0 unless the program counts allocations.
     pub bits_per_key: f64,
-    /// Keys by slots.
+    /// Keys divided by slots.
     pub load: Option<f64>,
-    /// The error rate to be expected.
+    /// The expected error rate.
     pub expected: Expected,
-    /// The error rate that was measured.
+    /// The measured error rate.
     pub measured: f64,
-    /// How often it was too small and had to be built anew.
+    /// How often it was too small and had to be rebuilt.
     pub attempts: u32,
 }
 
-/// How a filter comes to hold keys that are known beforehand.
+/// How a filter is built from keys that are known beforehand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Making {
-    /// By an insert for each.
+    /// One insert for each.
     OneByOne,
-    /// From all of them, by one thread.
+    /// From all of them at once, by one thread.
     AtOnce,
-    /// From all of them, by so many threads.
+    /// From all of them at once, by this many threads.
     OnThreads(usize),
 }
 
@@ -39,36 +39,36 @@ pub enum Making {
 /// Every run checks its answers, and fails with the filter's name if there is a false negative, or if there are more
 /// false positives than the filter's parameters explain.
 pub trait FilterEntrant {
-    /// Whether threads may insert at the same time.
+    /// Whether several threads may insert at the same time.
     fn shares_writes(&self) -> bool;
 
-    /// Whether it has slots, whose number does not change as it fills.
+    /// Whether it has slots whose number does not change as it fills.
     fn fixed_slots(&self) -> bool;
 
     /// Whether keys can be removed.
     fn removes(&self) -> bool;
 
-    /// Whether batches are looked up in another way than one by one.
+    /// Whether batches are looked up otherwise than one by one.
     fn batches(&self) -> bool;
 
-    /// Whether it can be built of all keys at once in another way than key by key.
+    /// Whether it can be built from all keys at once otherwise than key by key.
     fn at_once(&self) -> bool;
 
     /// Whether look-ups are all that is to be measured.
     fn lookups_only(&self) -> bool;
 
-    /// Lookups, since the last call, that missed a key while another thread wrote; always 0 but for filters that are
-    /// known for it.
+    /// How many lookups since the last call missed a key while another thread wrote; always 0 except for filters that are known
+    /// to do so.
     fn take_lost_reads(&mut self) -> u64;
 
-    /// Builds the filter and looks at it.
+    /// Builds the filter and measures its properties.
     ///
     /// # Errors
     ///
     /// If it cannot be built, or gives a wrong answer.
     fn build(&mut self, keys: u64, bits: u32) -> Result<Built, CheckError>;
 
-    /// Builds the filter anew until `seconds` have been spent on it; on several threads, if
+    /// Builds the filter again and again until `seconds` have been spent on it; on several threads, if
     /// [`FilterEntrant::shares_writes`]. Returns inserts per microsecond.
     ///
     /// # Errors
@@ -76,17 +76,16 @@ pub trait FilterEntrant {
     /// As [`FilterEntrant::build`].
     fn fill(&mut self, keys: u64, bits: u32, threads: usize, seconds: f64) -> Result<f64, CheckError>;
 
-    /// Inserts into an empty filter, built for so many keys, until 95% of its slots are taken or a key finds no room; again
-    /// and again until `seconds` have been spent on it. The filter that it had before stays. Returns inserts per
-    /// microsecond.
+    /// Inserts into an empty filter, built for this many keys, until 95% of its slots are taken or a key finds no room; again
+    /// and again until `seconds` have been spent on it. The previous filter stays. Returns inserts per microsecond.
     ///
     /// # Errors
     ///
     /// As [`FilterEntrant::build`].
     fn fill_up(&self, keys: u64, bits: u32, seconds: f64) -> Result<f64, CheckError>;
 
-    /// Builds a filter of the capacity that it promises until `seconds` have been spent on it; the one that it had
-    /// before stays. Returns keys per microsecond.
+    /// Builds a filter of the capacity that it promises, again and again until `seconds` have been spent on it; the previous
+    /// filter stays. Returns keys per microsecond.
     ///
     /// # Errors
     ///
@@ -116,7 +115,7 @@ pub trait FilterEntrant {
     fn churn(&mut self, plan: &ChurnPlan, seconds: f64) -> Result<f64, CheckError>;
 }
 
-/// The filter of `id`, not yet built, for slots of so many bits.
+/// The filter of `id`, not yet built, for slots of this many bits.
 ///
 /// # Panics
 ///

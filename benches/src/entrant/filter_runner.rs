@@ -16,10 +16,10 @@ use crate::keys;
 use crate::plan::{self, ChurnPlan};
 use crate::race::race;
 
-/// How often a filter that is too small is built anew, twice as large.
+/// How often a filter that is too small is rebuilt, twice as large.
 const MAX_ATTEMPTS: u32 = 4;
 
-/// Keys that are looked for after each filling.
+/// How many keys are looked up after each filling.
 const SAMPLED_KEYS: u64 = 100_000;
 
 /// A filter and what it was built for.
@@ -31,12 +31,12 @@ pub struct FilterRunner<F> {
 }
 
 impl<F: Filter> FilterRunner<F> {
-    /// Without a filter yet.
+    /// A runner without a filter yet.
     pub fn new() -> Self {
         FilterRunner { filter: None, size: Size { keys: 0, bits: 0, attempt: 0 }, lost_reads: 0 }
     }
 
-    /// Builds the filter by `fill`, larger each time that the keys do not fit, and checks that they are in it.
+    /// Builds the filter by `fill`, larger each time the keys do not fit, and checks that they are in it.
     fn fitting<T>(
         &mut self,
         keys: u64,
@@ -145,10 +145,10 @@ impl<F: Filter> FilterEntrant for FilterRunner<F> {
             let wanted = (slots as f64 * FULL) as u64;
             let start = Instant::now();
             let refused = (1..wanted).find(|&index| filter.insert(keys::key(index)).is_err());
-            // Without the first key, which was not timed.
+            // The first key is excluded, as it was not timed.
             let tried = refused.unwrap_or(wanted.saturating_sub(1));
             clock.add(start.elapsed(), tried.max(1));
-            // A refused key may have cost another one its place: cuckoofilter says so.
+            // A refused key may have displaced another one, as cuckoofilter documents.
             if refused.is_none() {
                 holds(&filter, wanted, SAMPLED_KEYS).map_err(failure::<F>)?;
             }
@@ -158,9 +158,9 @@ impl<F: Filter> FilterEntrant for FilterRunner<F> {
 
     fn make(&self, keys: &[u64], bits: u32, making: Making, seconds: f64) -> Result<f64, CheckError> {
         let count = keys.len() as u64;
-        // As large as it takes for all keys to fit for sure.
+        // So large that all keys are certain to fit.
         let size = Size { keys: count, bits, attempt: 1 };
-        // If there is no such filter at all, nothing is wrong.
+        // If no such filter can be made, nothing is wrong.
         drop(F::empty(size).map_err(refusal::<F>)?);
         let threads = if let Making::OnThreads(threads) = making { threads } else { 1 };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
@@ -249,8 +249,8 @@ impl<F: Filter> FilterEntrant for FilterRunner<F> {
     }
 }
 
-/// A filter of the keys, each thread having inserted its share, and how long that took. To build an empty one is in it, as it
-/// is where one thread fills.
+/// A filter of the keys, of which each thread has inserted its share, and how long that took. This includes building an empty
+/// filter, as it does for one thread.
 fn filled_by_threads<F: Filter>(size: Size, threads: usize) -> Result<Result<(F, Duration), Full>, String> {
     let start = Instant::now();
     let filter = F::empty(size)?.share();
@@ -267,7 +267,7 @@ fn filled_by_threads<F: Filter>(size: Size, threads: usize) -> Result<Result<(F,
     Ok(results.into_iter().collect::<Result<(), Full>>().map(|()| (filter, built + elapsed)))
 }
 
-/// How many of the keys seem to be there.
+/// How many of the keys the filter takes for present.
 fn found<F: Filter>(filter: &F, keys: &[u64], batched: bool) -> u64 {
     if !batched {
         return keys.iter().map(|&key| u64::from(filter.contains(key))).sum();
@@ -282,7 +282,7 @@ fn found<F: Filter>(filter: &F, keys: &[u64], batched: bool) -> u64 {
         .sum()
 }
 
-/// Whether a filter has as many keys as it should, if it counts them, and all of a sample of so many or a few more.
+/// Checks that a filter has as many keys as it should, if it counts them, and all keys of a sample of this many or a few more.
 fn holds<F: Filter>(filter: &F, keys: u64, sample: u64) -> Result<(), String> {
     if let Some(len) = filter.entries().filter(|len| *len != keys) {
         return Err(format!("it says it holds {len} keys of {keys}"));

@@ -1,4 +1,4 @@
-//! Contestants as objects: what a round asks of each, compiled for each.
+//! Contestants as trait objects: the operations that a round performs on each, compiled for each.
 
 mod cache;
 mod cache_runner;
@@ -32,15 +32,14 @@ use crate::whole::Whole;
 ///
 /// Every run checks every answer, and fails with the contestant's name if one is wrong.
 pub trait Entrant {
-    /// Lookups, since the last call, that missed a key while another thread replaced it; always 0 but for contestants
-    /// that are known for it.
+    /// How many lookups since the last call missed a key while another thread replaced it; always 0 except for contestants that
+    /// are known to do so.
     fn take_lost_reads(&mut self) -> u64;
 
     /// Frees the map.
     fn release(&mut self);
 
-    /// Runs the lookups until `seconds` have been spent in them; in batches if so asked. Returns operations per
-    /// microsecond.
+    /// Runs the lookups until `seconds` have been spent in them; in batches if asked for. Returns operations per microsecond.
     ///
     /// # Errors
     ///
@@ -52,42 +51,42 @@ pub trait Entrant {
     ///
     /// # Errors
     ///
-    /// A wrong answer, or a map that holds something else afterwards than it should.
+    /// A wrong answer, or a map whose content afterwards is not what it should be.
     fn mix(&mut self, plan: &MixPlan, seconds: f64) -> Result<f64, CheckError>;
 
-    /// Fills a map with room for `capacity` entries with `count` keys, by one thread; others in turn, until `seconds` have been
-    /// spent in it. Returns inserts per microsecond.
+    /// Fills a map with room for `capacity` entries with `count` keys, by one thread; then another map, and so on, until
+    /// `seconds` have been spent in it. Returns inserts per microsecond.
     ///
     /// # Errors
     ///
     /// A wrong answer.
     fn fill(&mut self, capacity: u64, count: u64, seconds: f64) -> Result<f64, CheckError>;
 
-    /// Fills an empty map with `count` keys in one call, by one thread; others in turn, until `seconds` have been spent in it.
-    /// Returns inserts per microsecond.
+    /// Fills an empty map with `count` keys in one call, by one thread; then another map, and so on, until `seconds` have been
+    /// spent in it. Returns inserts per microsecond.
     ///
     /// # Errors
     ///
     /// A wrong answer to a look-up of any of the keys, or a wrong number of entries.
     fn extend_from_empty(&mut self, count: u64, seconds: f64) -> Result<f64, CheckError>;
 
-    /// Does `what` to a map that is built for `count` keys and holds them all, by one thread; again, until `seconds` have been
-    /// spent in it: where entries are removed, to a copy each time, and neither to make it nor to drop it is timed. Returns
-    /// entries per microsecond, of those that the map has at first.
+    /// Does `what` to a map that is built for `count` keys and holds them all, by one thread, again and again until `seconds`
+    /// have been spent in it. Where entries are removed, it is done to a new copy each time; neither making nor dropping the
+    /// copy is timed. Returns entries per microsecond, of those that the map has at first.
     ///
     /// # Errors
     ///
-    /// A walk that has not seen each entry once, or a copy that holds something else afterwards than it should.
+    /// A walk that has not seen each entry once, or a copy whose content afterwards is not what it should be.
     fn whole(&mut self, what: Whole, count: u64, seconds: f64) -> Result<f64, CheckError>;
 
-    /// Runs the operations once and takes the time of each.
+    /// Runs the operations once and times each.
     ///
     /// # Errors
     ///
     /// As [`Entrant::mix`].
     fn latencies(&mut self, plan: &MixPlan, stopwatch: &Stopwatch) -> Result<Times, CheckError>;
 
-    /// The memory a map takes that holds `count` keys, built with `capacity`.
+    /// The memory of a map that was built with `capacity` and holds `count` keys.
     ///
     /// # Errors
     ///

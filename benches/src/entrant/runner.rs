@@ -16,7 +16,7 @@ use crate::race::race;
 use crate::stopwatch::Stopwatch;
 use crate::whole::Whole;
 
-/// Keys that are looked for in what was filled by itself.
+/// How many keys are looked up in a map that was only filled.
 const SAMPLED_KEYS: u64 = 100_000;
 
 /// A contestant's map, and what it holds.
@@ -29,17 +29,17 @@ pub struct Runner<C> {
 }
 
 impl<C: Contestant> Runner<C> {
-    /// Without a map yet.
+    /// A runner without a map yet.
     pub fn new() -> Self {
         Runner { map: None, holds: None, lost_reads: 0 }
     }
 
-    /// Makes the map hold `start`; says whether it had to be built for that.
+    /// Makes the map hold `start`; returns whether it had to be built for that.
     fn prepare(&mut self, start: &Start) -> Result<bool, CheckError> {
         if self.holds.as_ref() == Some(start) {
             return Ok(false);
         }
-        // The old one first: two at a time may not fit into memory.
+        // The old map is dropped first: two at a time may not fit into memory.
         self.release();
         self.map = Some(fill::<C>(start).checked(start)?);
         self.holds = Some(start.clone());
@@ -50,7 +50,7 @@ impl<C: Contestant> Runner<C> {
         self.map.as_ref().ok_or_else(|| failure::<C>("there is no map".to_owned()))
     }
 
-    /// Checks a run of `plan`, and brings the map back to where the plan can run again if it can.
+    /// Checks a run of `plan`, and brings the map back to a state in which the plan can run again, if possible.
     fn conclude(&mut self, plan: &MixPlan, tallies: &[Tally]) -> Result<(), CheckError> {
         self.holds = None;
         let map = self.map()?;
@@ -115,7 +115,7 @@ impl<C: Contestant> Entrant for Runner<C> {
             let map = self.map()?;
             let (elapsed, tallies) = race(
                 plan.threads.len(),
-                // What another thread has just made is not in this one's caches.
+                // A map that another thread has just made is not in this processor's caches.
                 |t| warm_up(map, if is_cold { last_lookups(&plan.threads[t]) } else { &[] }),
                 |t| {
                     let mut tally = Tally::new(C::MAY_MISS_REPLACED);
@@ -140,7 +140,7 @@ impl<C: Contestant> Entrant for Runner<C> {
             let began = Instant::now();
             let filled = fill::<C>(&start);
             let elapsed = began.elapsed();
-            // To count entries takes some maps as long as to look at all their buckets.
+            // Some maps visit all their buckets to count entries.
             holds(&filled.checked(&start)?, &start)?;
             clock.add(elapsed, count);
         }
@@ -188,7 +188,7 @@ impl<C: Contestant> Entrant for Runner<C> {
                     for (number, op) in ops.iter().enumerate() {
                         let nanos = stopwatch.time(|| {
                             tally.perform(view.get_or_insert_with(|| map.view()), op);
-                            // What a pin's end frees is in the time of the last operation under it.
+                            // Memory that is freed when a pin ends is part of the time of the last operation under it.
                             if number + 1 == ops.len() {
                                 view = None;
                             }
@@ -206,7 +206,7 @@ impl<C: Contestant> Entrant for Runner<C> {
 
     fn footprint(&mut self, capacity: usize, count: u64) -> Result<Footprint, CheckError> {
         self.release();
-        // What a thread's first map of a kind takes for all of them is not this one's.
+        // Memory that a thread's first map of a kind allocates for all maps does not count for this one.
         let first = Start { capacity: 0, filled: 1, keys: Keys::Numbered };
         fill::<C>(&first).checked(&first)?;
         let start = Start { capacity, filled: count, keys: Keys::Numbered };
@@ -251,7 +251,7 @@ impl<C: Contestant> Filled<C> {
     }
 }
 
-/// Whether a sample of the keys that a map was filled with is in it.
+/// Checks that a sample of the keys that a map was filled with is in it.
 fn holds<C: Contestant>(map: &C, start: &Start) -> Result<(), CheckError> {
     finds(map, &sample(start), true)
 }
@@ -262,7 +262,7 @@ pub(super) fn sample(start: &Start) -> Vec<u64> {
     (0..start.filled).step_by(step).map(|index| start.keys.key(index)).collect()
 }
 
-/// Whether all of `keys` are in a map, with the values that it was filled with; or none of them.
+/// Checks that all of `keys` are in a map, with the values that it was filled with; or none of them.
 pub(super) fn finds<C: Contestant>(map: &C, keys: &[u64], present: bool) -> Result<(), CheckError> {
     lookups(map, keys, false).verify(keys.len(), present).map_err(failure::<C>)
 }

@@ -27,13 +27,13 @@ pub struct TextRunner<C> {
 }
 
 impl<C: TextContestant> TextRunner<C> {
-    /// Without a map yet.
+    /// A runner without a map yet.
     pub fn new() -> Self {
         TextRunner { map: None }
     }
 
     fn prepare(&mut self, count: u64) -> Result<&C, CheckError> {
-        // The old one first: two at a time may not fit into memory.
+        // The old map is dropped first: two at a time may not fit into memory.
         self.map = self.map.take().filter(|(_, held)| *held == count);
         let map = match self.map.take() {
             Some((map, _)) => map,

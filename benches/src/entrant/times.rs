@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use crate::plan::Action;
 use crate::stopwatch::new_histogram;
 
-/// Nanoseconds that single operations took: who waits for writers shows in the reads, who waits for readers in the writes.
+/// Nanoseconds that single operations took: waiting for writers shows in the reads, waiting for readers in the writes.
 #[derive(Debug)]
 pub struct Times {
     /// Of look-ups.

@@ -1,4 +1,4 @@
-//! What is done to one contestant's whole map: the timed calls, and whether they did it.
+//! Operations on one contestant's whole map: the timed calls, and checks of their results.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -16,18 +16,18 @@ pub(super) struct Subject<'m, C> {
     map: &'m C,
     /// Entries.
     count: usize,
-    /// What their keys and values add up to.
+    /// The sum of their keys and values.
     sum: u64,
-    /// How many stay where half of them do.
+    /// How many stay when half of them are retained.
     staying: usize,
     /// Some keys that stay then.
     stay: Vec<u64>,
-    /// Some keys that go.
+    /// Some keys that are removed then.
     go: Vec<u64>,
 }
 
 impl<'m, C: Contestant> Subject<'m, C> {
-    /// For a map that holds `start`.
+    /// The subject for a map that holds `start`.
     pub(super) fn new(map: &'m C, start: &Start) -> Self {
         let (stay, go) = sample(start).into_iter().partition(|&key| stays(key));
         let mut subject = Subject { map, count: start.filled as usize, sum: 0, staying: 0, stay, go };
@@ -38,9 +38,9 @@ impl<'m, C: Contestant> Subject<'m, C> {
         subject
     }
 
-    /// Does it until `seconds` have been spent in it. Returns entries per microsecond.
+    /// Does `what` until `seconds` have been spent in it. Returns entries per microsecond.
     pub(super) fn measure(&self, what: Whole, seconds: f64) -> Result<f64, CheckError> {
-        // Untimed: it checks the map, and warms the caches.
+        // Untimed: this checks the map, and warms the caches.
         self.walk()?;
         let mut clock = Clock::new(seconds);
         while clock.goes_on() {
@@ -66,7 +66,7 @@ impl<'m, C: Contestant> Subject<'m, C> {
         has(&copy, self.count, "its copy has")?;
         finds(&copy, &self.stay, true)?;
         finds(&copy, &self.go, true)?;
-        // What is done to a copy is not done to the map.
+        // Changes to a copy do not change the map.
         for &key in self.stay.iter().chain(&self.go).take(1) {
             copy.view().remove(key);
             finds(self.map, &[key], true)?;
@@ -91,7 +91,7 @@ impl<'m, C: Contestant> Subject<'m, C> {
         Ok(elapsed)
     }
 
-    /// A copy of which entries are to be removed.
+    /// A copy from which entries will be removed.
     fn copy(&self) -> Result<C, CheckError> {
         let copy = self.map.duplicate();
         has(&copy, self.count, "its copy has")?;
@@ -99,14 +99,14 @@ impl<'m, C: Contestant> Subject<'m, C> {
     }
 }
 
-/// How long it takes, and what comes of it, which is not dropped in that time.
+/// How long `run` takes, and its result, which is not dropped in that time.
 fn timed<R>(run: impl FnOnce() -> R) -> (Duration, R) {
     let began = Instant::now();
     let result = black_box(run());
     (began.elapsed(), result)
 }
 
-/// Whether a map has so many entries.
+/// Checks that a map has this many entries.
 fn has<C: Contestant>(map: &C, expected: usize, told: &str) -> Result<(), CheckError> {
     let entries = map.entries();
     if entries == expected {
@@ -116,7 +116,7 @@ fn has<C: Contestant>(map: &C, expected: usize, told: &str) -> Result<(), CheckE
     }
 }
 
-/// Whether the keys and values that a walk has seen add up to this.
+/// Checks that the keys and values that a walk has seen add up to this.
 fn adds_up<C: Contestant>(sum: u64, expected: u64) -> Result<(), CheckError> {
     if sum == expected {
         return Ok(());

@@ -4,7 +4,7 @@ use atomic_cuckoo_filter::{CuckooFilter, CuckooFilterBuilder};
 
 use super::{BUCKET_SLOTS, Expected, Filter, Full, Shared, SharedHasher, Size, slot_rate};
 
-/// Slots of 4, 8, 16 or 32 bits; readers wait while a writer displaces.
+/// Slots of 4, 8, 16 or 32 bits; readers wait while a writer displaces fingerprints.
 #[derive(Debug)]
 pub struct AtomicCuckoo {
     filter: CuckooFilter<SharedHasher>,

@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 
 use super::{BUCKET_SLOTS, Expected, Filter, Full, SharedHasher, Size, slot_rate};
 
-/// Fingerprints of 8 bits, buckets of four; a power of two of them.
+/// Fingerprints of 8 bits in buckets of four; the number of buckets is a power of two.
 pub struct RustCuckooFilter(CuckooFilter<SharedHasher>);
 
 impl fmt::Debug for RustCuckooFilter {
@@ -45,7 +45,7 @@ impl Filter for RustCuckooFilter {
     }
 
     fn load(&self) -> Option<f64> {
-        // A slot is a byte; beside them there is only the struct.
+        // A slot is a byte; apart from the slots there is only the struct.
         let slots = self.0.memory_usage() - size_of::<CuckooFilter<SharedHasher>>();
         Some(self.0.len() as f64 / slots.next_multiple_of(BUCKET_SLOTS as usize) as f64)
     }

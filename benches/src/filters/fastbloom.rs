@@ -5,16 +5,16 @@ use parking_lot::RwLock;
 
 use super::{BuildShared, Expected, Filter, Full, Shared, Size};
 
-/// Fewer keys may set many more bits than the formula says.
+/// With fewer keys than this, many more bits may be set than the formula says.
 const MANY: u64 = 1000;
 
-/// How often absent keys pass a filter of so many keys at the most: what the formula says; of few keys, also what the bits say
-/// that they have set.
+/// How often absent keys pass a filter of this many keys at most: what the formula says; with few keys, also what the bits that
+/// they have set imply.
 fn at_most(keys: u64, of_many: f64, of_few: f64) -> Expected {
     Expected::AtMost(if keys < MANY { of_many.max(of_few) } else { of_many })
 }
 
-/// The chance that so many bits are all set, of these.
+/// The chance that this many bits of these words are all set.
 fn chance(words: impl Iterator<Item = u64>, bits: usize, hashes: u32) -> f64 {
     let set: u64 = words.map(|word| u64::from(word.count_ones())).sum();
     (set as f64 / bits as f64).powi(hashes as i32)
@@ -24,7 +24,7 @@ fn chance(words: impl Iterator<Item = u64>, bits: usize, hashes: u32) -> f64 {
 #[derive(Debug)]
 pub struct FastBloom(BloomFilter<BuildShared>);
 
-/// A Bloom filter that threads may write at the same time.
+/// A Bloom filter that several threads may write at the same time.
 #[derive(Debug)]
 pub struct FastBloomAtomic(AtomicBloomFilter<BuildShared>);
 

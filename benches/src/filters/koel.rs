@@ -8,7 +8,7 @@ use super::{BUCKET_SLOTS, BuildShared, Expected, FIRST_KEYS, Filter, Full, Share
 #[derive(Debug)]
 pub struct KoelCuckoo(CuckooFilter<BuildShared>);
 
-/// Semi-sorted buckets of four: fingerprints of one bit more in the same memory.
+/// Semi-sorted buckets of four: fingerprints that are one bit longer in the same memory.
 #[derive(Debug)]
 pub struct KoelSemiSorted(CuckooFilter<BuildShared>);
 
@@ -16,12 +16,12 @@ pub struct KoelSemiSorted(CuckooFilter<BuildShared>);
 #[derive(Debug)]
 pub struct KoelScalable(ScalableCuckooFilter<BuildShared>);
 
-/// The filter that grows, begun with room for [`FIRST_KEYS`].
+/// The filter that grows, starting with room for [`FIRST_KEYS`].
 #[derive(Debug)]
 pub struct KoelGrown(ScalableCuckooFilter<BuildShared>);
 
-/// A capacity whose promise is broken by a hundredth: 94% of slots, which are then filled to 95%. If that fails, the
-/// promise is kept.
+/// The capacity to ask for: a hundredth less than there are keys, as a capacity is 94% of the slots, which are then filled to
+/// 95%. If that fails, the capacity is that of the keys.
 fn capacity(size: Size) -> usize {
     match size.attempt {
         0 => (size.keys as usize * 99 / 100).max(1),
@@ -43,7 +43,7 @@ pub(super) fn build<S>(size: Size, semi_sorted: bool, hasher: S) -> Result<Cucko
     builder(size, semi_sorted, hasher).build().map_err(|e| e.to_string())
 }
 
-/// A filter of all the keys at once.
+/// A filter built from all the keys at once.
 fn built_of(
     size: Size,
     semi_sorted: bool,
@@ -55,7 +55,7 @@ fn built_of(
     built.map_err(|e| e.to_string())
 }
 
-/// The same calls on each.
+/// The same calls for each filter.
 macro_rules! contestant {
     ($filter:ident, $name:literal, $is_fixed:literal, $empty:expr, $built_of:expr) => {
         impl Filter for $filter {

@@ -1,5 +1,5 @@
-//! koel's look-up once more, for one layout that the compiler knows: beside it one sees what it costs koel to choose
-//! its layout at run time.
+//! A copy of koel's look-up, for one layout that the compiler knows: comparing the two shows what it costs koel to choose its
+//! layout at run time.
 //!
 //! Made from the bytes of a filter (`docs/filter-format.md`), it keeps them as the filter does: each segment's stripes,
 //! then its words, in whole cache lines. It takes the same steps in the same order, the check for displacements among
@@ -14,18 +14,18 @@ use parking_lot::RwLock;
 use super::{BUCKET_SLOTS, BuildShared, Expected, Filter, Full, SEED, Size};
 use crate::pages;
 
-/// Bytes of a header, and of the count before and the checksum behind a segment's words.
+/// Bytes of a header, of the count before a segment's words, and of the checksum after them.
 const HEADER_BYTES: usize = 64;
 const AROUND_BYTES: usize = 16;
 
 /// Words of a cache line.
 const LINE_WORDS: usize = 8;
 
-/// Stripes of a filter, and the fewest of a segment, as koel has them.
+/// Stripes of a filter, and the fewest of a segment, as in koel.
 const STRIPES: u32 = 1024;
 const MIN_STRIPES: u32 = 8;
 
-/// Bytes of a table for which huge pages are asked for, as koel's.
+/// Bytes of a table for which huge pages are asked for, as in koel.
 const HUGE_BYTES: usize = 4 << 20;
 
 #[derive(Debug, Default)]
@@ -64,7 +64,7 @@ impl<const BITS: u32> KoelFixed<BITS> {
         let words = (buckets as usize * Self::BUCKET_BITS as usize).div_ceil(64);
         let stripes = 1_u32 << buckets.min((STRIPES / segments).max(MIN_STRIPES)).ilog2();
         let stride = words.next_multiple_of(LINE_WORDS) + stripes as usize;
-        // A word more: a bucket of 48 bits is read as two words, the last one as well.
+        // One more word: a bucket of 48 bits is read as two words, the last one as well.
         let lines = empty_lines(segments as usize * stride / LINE_WORDS + 1);
         let fixed = KoelFixed {
             lines,
@@ -95,7 +95,7 @@ impl<const BITS: u32> KoelFixed<BITS> {
         unsafe { &*self.lines.as_ptr().cast::<AtomicU64>().add(index) }
     }
 
-    /// Half of a word, `number` halves behind the first of a segment's words; the lower ones come first.
+    /// Half of a word, `number` halves after the first of a segment's words; lower halves come first.
     #[inline(always)]
     fn half(&self, first: usize, number: u32) -> u64 {
         let index = 2 * first + (number ^ u32::from(cfg!(target_endian = "big"))) as usize;
@@ -150,7 +150,7 @@ impl<const BITS: u32> KoelFixed<BITS> {
         let mixed = (mixed >> 32) as u32 ^ mixed as u32;
         let sum = scale(mixed, self.buckets) | 1;
         let other = sum.wrapping_sub(one);
-        // The smaller, as in koel's `mirror`.
+        // The smaller of the two, as in koel's `mirror`.
         let other = other.min(other.wrapping_add(self.buckets));
 
         let stripes = segment as usize * self.stride;

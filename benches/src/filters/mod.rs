@@ -1,7 +1,7 @@
 //! The filters that are compared: one small file for each, behind one trait.
 //!
-//! As with the maps, the timed loops are generic over the trait and compiled for each filter. All hash with the same
-//! function and seed, koel's default, wherever they let their user choose: what differs is the filter.
+//! As with the maps, the timed loops are generic over the trait and compiled for each filter. All hash with the same function
+//! and seed, koel's default, wherever they let their user choose: so only the filters differ.
 
 mod atomic_cuckoo;
 mod cuckoofilter;
@@ -29,10 +29,10 @@ pub use self::scalable_cuckoo::RustScalableCuckoo;
 pub use self::task::Task;
 pub use self::xorf::BinaryFuse;
 
-/// How full tables are to be: what Fan et al. fill theirs to (CoNEXT 2014, section 5.1, b = 4).
+/// How full tables are to be: as full as those of Fan et al. (CoNEXT 2014, section 5.1, b = 4).
 pub const FULL: f64 = 0.95;
 
-/// Keys that a filter which is to grow is built for: koel's default.
+/// How many keys a filter that is to grow is built for: koel's default.
 const FIRST_KEYS: usize = 3500;
 
 /// Slots of a bucket, in every cuckoo filter here.
@@ -65,7 +65,7 @@ impl Default for SharedHasher {
     }
 }
 
-/// Passes everything on: XXH3 of an integer is faster than that of its bytes.
+/// Forwards every method: XXH3 of an integer is faster than that of its bytes.
 impl Hasher for SharedHasher {
     #[inline]
     fn write(&mut self, bytes: &[u8]) {
@@ -93,7 +93,7 @@ impl Hasher for SharedHasher {
     }
 }
 
-/// What a filter is built for.
+/// The size that a filter is built for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
     /// Keys that it is to hold.
@@ -101,17 +101,17 @@ pub struct Size {
     /// Bits of a slot: of a fingerprint, unless buckets are semi-sorted. Filters that are built for an error rate get
     /// [`Size::rate`].
     pub bits: u32,
-    /// How often a smaller one has turned out too small.
+    /// How often a smaller filter has turned out too small.
     pub attempt: u32,
 }
 
 impl Size {
-    /// Twice as large for each attempt: what filters that round to powers of two are built for.
+    /// The number of keys, doubled for each attempt: the size for filters that round to powers of two.
     pub fn doubled(&self) -> usize {
         (self.keys as usize) << self.attempt
     }
 
-    /// The error rate of a cuckoo filter with buckets of four and fingerprints of as many bits, 95% full.
+    /// The error rate of a cuckoo filter that has buckets of four and fingerprints of `bits` bits and is 95% full.
     pub fn rate(&self) -> f64 {
         slot_rate(FULL, self.bits)
     }
@@ -137,42 +137,42 @@ pub enum Expected {
 
 /// A filter of numbers.
 pub trait Filter: Send + Sync + Sized + 'static {
-    /// What the tables call it.
+    /// Its name in the tables.
     const NAME: &'static str;
 
-    /// Whether threads may insert at the same time without a lock around the filter.
+    /// Whether several threads may insert at the same time without a lock around the filter.
     const SHARED_WRITES: bool = false;
 
     /// Whether keys can be removed.
     const REMOVES: bool = true;
 
-    /// Whether it has slots, whose number does not change as it fills.
+    /// Whether it has slots whose number does not change as it fills.
     const FIXED_SLOTS: bool = false;
 
-    /// Whether it looks batches up in another way than one by one.
+    /// Whether it looks batches up otherwise than one by one.
     const BATCHES: bool = false;
 
-    /// Whether [`Filter::at_once`] builds it in another way than key by key.
+    /// Whether [`Filter::at_once`] builds it otherwise than key by key.
     const AT_ONCE: bool = false;
 
     /// Whether look-ups are all that is to be measured.
     const LOOKUPS_ONLY: bool = false;
 
-    /// Whether a reader may miss a key that is there while another thread writes. A fault, but one to tell and not to
-    /// stop at: such misses are counted, and tables say how many there were.
+    /// Whether a reader may miss a key that is there while another thread writes. That is a fault, but one that is reported and
+    /// does not end the run: such misses are counted, and tables say how many there were.
     const MAY_MISS: bool = false;
 
-    /// How threads share it: itself, or a lock around it.
+    /// How threads share it: the filter itself, or a lock around it.
     type Shared: Shared<Filter = Self>;
 
     /// An empty filter.
     ///
     /// # Errors
     ///
-    /// If there can be none.
+    /// If no such filter can be made.
     fn empty(size: Size) -> Result<Self, String>;
 
-    /// A filter of the keys, one by one unless it has to know all beforehand.
+    /// A filter of the keys, inserted one by one unless it has to know all beforehand.
     ///
     /// # Errors
     ///
@@ -187,7 +187,7 @@ pub trait Filter: Send + Sync + Sized + 'static {
         Ok(Ok(filter))
     }
 
-    /// A filter of all the keys at once; on the threads of the current rayon pool, if so asked. Never called unless
+    /// A filter built from all the keys at once; on the threads of the current rayon pool, if asked for. Never called unless
     /// [`Filter::AT_ONCE`].
     ///
     /// # Errors
@@ -204,15 +204,15 @@ pub trait Filter: Send + Sync + Sized + 'static {
     /// If there is no room.
     fn insert(&mut self, key: u64) -> Result<(), Full>;
 
-    /// Removes a key; whether it was there. Never called unless [`Filter::REMOVES`].
+    /// Removes a key; returns whether it was there. Never called unless [`Filter::REMOVES`].
     fn remove(&mut self, _: u64) -> bool {
         unreachable!("who removes nothing is not asked to")
     }
 
-    /// Whether a key seems to be there.
+    /// Whether the filter takes a key for present.
     fn contains(&self, key: u64) -> bool;
 
-    /// Looks up as many keys as there are places for answers; one by one, unless the filter can do better.
+    /// Looks up as many keys as there are places for answers; by default one by one.
     #[inline]
     fn contains_many(&self, keys: &[u64], found: &mut [bool]) {
         for (key, found) in keys.iter().zip(found) {
@@ -220,24 +220,24 @@ pub trait Filter: Send + Sync + Sized + 'static {
         }
     }
 
-    /// Keys, if it counts them.
+    /// How many keys it has, if it counts them.
     fn entries(&self) -> Option<u64> {
         None
     }
 
-    /// Keys by slots, if it has slots.
+    /// Keys divided by slots, if it has slots.
     fn load(&self) -> Option<f64> {
         None
     }
 
-    /// The error rate to be expected with `keys` keys.
+    /// The expected error rate with `keys` keys.
     fn expected(&self, keys: u64) -> Expected;
 
     /// Lets threads share it.
     fn share(self) -> Self::Shared;
 }
 
-/// How many slots an empty filter of [`Filter::FIXED_SLOTS`] has, as a first key's share of them tells.
+/// How many slots an empty filter of [`Filter::FIXED_SLOTS`] has, computed from the load after a first key.
 pub fn slots_by_first_key<F: Filter>(filter: &mut F, key: u64) -> usize {
     let inserted = filter.insert(key).is_ok();
     let load = filter.load().filter(|load| inserted && *load > 0.0);
@@ -256,12 +256,12 @@ pub trait Shared: Send + Sync {
     /// If there is no room.
     fn insert(&self, key: u64) -> Result<(), Full>;
 
-    /// Removes a key; whether it was there. Never called unless [`Filter::REMOVES`].
+    /// Removes a key; returns whether it was there. Never called unless [`Filter::REMOVES`].
     fn remove(&self, _: u64) -> bool {
         unreachable!("who removes nothing is not asked to")
     }
 
-    /// Whether a key seems to be there.
+    /// Whether the filter takes a key for present.
     fn contains(&self, key: u64) -> bool;
 
     /// The filter back.
@@ -296,13 +296,13 @@ impl<F: Filter> Shared for RwLock<F> {
 pub enum Id {
     /// koel::CuckooFilter, buckets of four
     Koel,
-    /// koel::CuckooFilter, semi-sorted buckets: fingerprints of one bit more in the same memory
+    /// koel::CuckooFilter, semi-sorted buckets: fingerprints that are one bit longer in the same memory
     KoelSemiSorted,
     /// koel::ScalableCuckooFilter, built for its keys
     KoelScalable,
-    /// koel::ScalableCuckooFilter, begun with room for 3,500 keys: it has grown with them
+    /// koel::ScalableCuckooFilter, starting with room for 3,500 keys: it has grown with its keys
     KoelGrown,
-    /// A copy of koel's look-up, compiled for one layout of 8, 12 or 16 bits: what choosing layouts at run time costs
+    /// A copy of koel's look-up, compiled for one layout of 8, 12 or 16 bits: shows what choosing layouts at run time costs
     KoelFixed,
     /// atomic_cuckoo_filter::CuckooFilter; at 12 bits it takes 16, as it has no 12
     AtomicCuckooFilter,
@@ -310,7 +310,7 @@ pub enum Id {
     Cuckoofilter,
     /// scalable_cuckoo_filter::ScalableCuckooFilter
     ScalableCuckooFilter,
-    /// scalable_cuckoo_filter::ScalableCuckooFilter, begun as small as koel-grown; nothing is removed from it
+    /// scalable_cuckoo_filter::ScalableCuckooFilter, starting as small as koel-grown; nothing is removed from it
     ScalableCuckooFilterGrown,
     /// qfilter::Filter, a quotient filter
     Qfilter,
@@ -323,7 +323,7 @@ pub enum Id {
 }
 
 impl Id {
-    /// What the tables call it.
+    /// Its name in the tables.
     pub fn name(self) -> &'static str {
         match self {
             Id::Koel => KoelCuckoo::NAME,
@@ -347,20 +347,20 @@ impl Id {
         matches!(self, Id::Koel | Id::KoelSemiSorted | Id::KoelScalable | Id::KoelGrown | Id::KoelFixed)
     }
 
-    /// Whether it is a rival that koel is measured against: another cuckoo or quotient filter. Bloom filters cannot
-    /// remove, binary fuse filters cannot even insert; and one that has grown is shown beside koel-grown only.
+    /// Whether it is a rival that koel is measured against: another cuckoo or quotient filter. Bloom filters cannot remove,
+    /// binary fuse filters cannot even insert; and one that has grown is shown only for comparison with koel-grown.
     pub fn is_rival(self) -> bool {
         matches!(self, Id::AtomicCuckooFilter | Id::Cuckoofilter | Id::ScalableCuckooFilter | Id::Qfilter)
     }
 
-    /// Whether it can have slots of so many bits, or its error rate.
+    /// Whether it can have slots of this many bits, or their error rate.
     pub fn takes_bits(self, bits: u32) -> bool {
         match self {
             Id::Cuckoofilter => bits == 8,
             Id::KoelFixed => [8, 12, 16].contains(&bits),
-            // It halves the rate for each table, and has 32 bits at the most.
+            // It halves the rate for each table, and has at most 32 bits.
             Id::KoelScalable => bits <= 28,
-            // A bit more for each table, 32 at the most: 3,500 keys doubled fifteen times are 110 million.
+            // One more bit for each table, at most 32: 3,500 keys doubled fifteen times are 110 million.
             Id::KoelGrown => bits <= 16,
             _ => true,
         }

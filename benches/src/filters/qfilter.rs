@@ -6,7 +6,7 @@ use parking_lot::RwLock;
 
 use super::{BuildShared, Expected, Filter, Full, Size};
 
-/// A power of two of slots, filled to 95% at the most.
+/// A power of two of slots, filled to at most 95%.
 pub struct Quotient(qfilter::Filter<Box<[u8]>, BuildShared>);
 
 impl fmt::Debug for Quotient {
@@ -21,8 +21,8 @@ impl Filter for Quotient {
     type Shared = RwLock<Self>;
 
     fn empty(size: Size) -> Result<Self, String> {
-        // Three bits less of a remainder than the fingerprint has: nothing is looked for in eight slots. As a quotient
-        // filter's rate is the load by two to the remainder's bits, it then is the cuckoo filter's rate.
+        // The remainder has three bits less than the fingerprint, as a look-up does not search eight slots. A quotient filter's
+        // rate is the load divided by two to the power of the remainder's bits, and so is then the cuckoo filter's rate.
         let rate = 2_f64.powi(3 - size.bits as i32);
         qfilter::Filter::new_with_hasher(size.doubled() as u64, rate, BuildShared)
             .map(Quotient)
@@ -31,7 +31,7 @@ impl Filter for Quotient {
 
     #[inline]
     fn insert(&mut self, key: u64) -> Result<(), Full> {
-        // As often as it is asked to: or a key that seems to be there would be removed with the one that is.
+        // Inserted as often as asked: otherwise a key that only seemed to be there would be removed along with the one that is.
         self.0.insert_duplicated(key).map_err(|_| Full)
     }
 
@@ -50,7 +50,7 @@ impl Filter for Quotient {
     }
 
     fn load(&self) -> Option<f64> {
-        // The largest capacity is 95% of slots.
+        // The largest capacity is 95% of the slots.
         Some(self.0.len() as f64 / (self.0.max_capacity() as f64 / 0.95))
     }
 

@@ -9,7 +9,8 @@ use scalable_cuckoo_filter::{ScalableCuckooFilter, ScalableCuckooFilterBuilder};
 
 use super::{BUCKET_SLOTS, Expected, FIRST_KEYS, Filter, Full, SharedHasher, Size};
 
-/// Powers of two of buckets of four; a table more when one is full. Built for its keys, or, `GROWN`, for [`FIRST_KEYS`].
+/// Buckets of four, whose number is a power of two; when a table is full, another is added. Built for its keys, or, if `GROWN`,
+/// for [`FIRST_KEYS`].
 pub struct RustScalableCuckoo<const GROWN: bool>(ScalableCuckooFilter<u64, SharedHasher, SmallRng>);
 
 impl<const GROWN: bool> fmt::Debug for RustScalableCuckoo<GROWN> {
@@ -26,7 +27,7 @@ impl<const GROWN: bool> Filter for RustScalableCuckoo<GROWN> {
     type Shared = RwLock<Self>;
 
     fn empty(size: Size) -> Result<Self, String> {
-        // Its own random numbers are a handle to the thread's: neither Send nor fast.
+        // Its default random numbers are a handle to the thread's, which is neither Send nor fast.
         let filter = ScalableCuckooFilterBuilder::new()
             .initial_capacity(if GROWN { FIRST_KEYS } else { size.doubled() })
             .false_positive_probability(size.rate().min(0.99))

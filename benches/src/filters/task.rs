@@ -7,11 +7,11 @@ use crate::contestants::BATCH;
 /// A workload, in the order in which they are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Task {
-    /// A filter built for the keys, and an insert for each
+    /// Build a filter for the keys, and insert each
     Insert,
     /// Inserts until 95% of the slots are taken
     FillUp,
-    /// A filter of all keys at once
+    /// Build a filter from all keys at once
     FromKeys,
     /// contains of keys that are there
     Hit,
@@ -37,7 +37,7 @@ impl Task {
         }
     }
 
-    /// Whether it does as many look-ups as it is asked for, and not what its number of keys says.
+    /// Whether it does as many look-ups as are asked for, and not a number that depends on its keys.
     pub fn counts_lookups(self) -> bool {
         match self {
             Task::Insert | Task::FillUp | Task::FromKeys => false,

@@ -1,4 +1,4 @@
-//! Bloom filters by the textbook.
+//! Bloom filters, compared with the textbook.
 
 use fastbloom::BloomFilter;
 use koel::CuckooFilter;
@@ -86,7 +86,7 @@ fn measured(keys: u64, bits_per_key: u32, hashes: u32) -> Result<f64, CheckError
     Ok(observed.rate())
 }
 
-/// koel's filter with the lowest error rate in no more memory, if there is one, and that rate as it was measured.
+/// koel's filter with the lowest error rate in no more memory, if there is one, and its measured rate.
 fn cuckoo(keys: u64, bits_per_key: u32) -> Result<Option<(Koel, f64)>, CheckError> {
     let most = keys as usize * bits_per_key as usize / 8;
     let shapes = (5..=bits_per_key)

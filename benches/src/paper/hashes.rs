@@ -20,7 +20,7 @@ const SEED: u64 = 0x6B6F_656C;
 
 type Function = fn(&[u8]) -> u32;
 
-/// By name; of more than 32 bits, the lowest are taken.
+/// The functions by name; of hashes with more than 32 bits, the lowest are taken.
 const FUNCTIONS: [(&str, Function); 11] = [
     ("xxh3", |bytes| XxHash3_64::oneshot(bytes) as u32),
     ("xxh64", |bytes| XxHash64::oneshot(0, bytes) as u32),
@@ -73,7 +73,7 @@ fn expected_row(expected: [f64; 3]) -> Vec<Value> {
     row
 }
 
-/// Keys less different hashes.
+/// The number of keys minus the number of different hashes.
 fn collisions(set: &[String], function: Function) -> u64 {
     let mut hashes: Vec<u32> = set.iter().map(|key| function(key.as_bytes())).collect();
     hashes.sort_unstable();
@@ -109,7 +109,7 @@ fn sdbm(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0, |hash: u32, byte| hash.wrapping_mul(65599).wrapping_add(u32::from(*byte)))
 }
 
-/// So many different texts of `make`.
+/// This many different texts made by `make`.
 fn different(count: u64, mut make: impl FnMut(&mut SmallRng) -> String) -> Vec<String> {
     let mut rng = SmallRng::seed_from_u64(SEED);
     let mut seen = HashSet::with_capacity(count as usize);

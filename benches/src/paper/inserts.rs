@@ -12,7 +12,7 @@ use crate::report::{Curve, Curves, PaperTable, Value, significant};
 use crate::rounds::interleaved;
 use crate::stats::Spread;
 
-/// A band of load is so wide; the last ends where filters are full.
+/// The width of a band of load; the last ends where filters are full.
 const BAND_PERCENT: usize = 5;
 const BANDS: usize = 95 / BAND_PERCENT;
 
@@ -41,7 +41,7 @@ pub(super) fn table(scale: &Scale) -> Result<PaperTable, CheckError> {
             }
         }
     })?;
-    // The median of each band, as far as all rounds came.
+    // The median of each band that all rounds reached.
     let medians: Vec<Vec<f64>> = samples
         .iter()
         .map(|rounds| {
@@ -93,7 +93,7 @@ pub(super) fn table(scale: &Scale) -> Result<PaperTable, CheckError> {
     })
 }
 
-/// Millions of inserts a second in each band of load, until a key finds no room.
+/// Millions of inserts per second in each band of load, until a key finds no room.
 fn bands<F: Filter>(keys: u64, bits: u32, round: usize) -> Result<Vec<f64>, CheckError> {
     let failure = |detail: String| CheckError::new(F::NAME, detail);
     let mut filter = F::empty(Size { keys, bits, attempt: 0 }).map_err(failure)?;
@@ -112,7 +112,7 @@ fn bands<F: Filter>(keys: u64, bits: u32, round: usize) -> Result<Vec<f64>, Chec
         let full = chunk.iter().any(|&key| filter.insert(key).is_err());
         let elapsed = start.elapsed();
         if full {
-            // A refused key may have cost another one its place: cuckoofilter says so.
+            // A refused key may have displaced another one, as cuckoofilter documents.
             return Ok(mops);
         }
         inserted.extend(&chunk);

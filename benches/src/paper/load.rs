@@ -14,7 +14,7 @@ const BITS: u32 = 32;
 /// Published: slots of a bucket, and the load that two hash functions reach.
 const PUBLISHED: [(u32, f64); 4] = [(1, 0.50), (2, 0.84), (4, 0.95), (8, 0.98)];
 
-/// A filter that has refused one key for so many inserted is full.
+/// A filter that has refused one key for this many inserted ones is full.
 const KEYS_PER_REFUSAL: usize = 100;
 
 pub(super) fn table(scale: &Scale) -> Result<PaperTable, CheckError> {
@@ -68,7 +68,7 @@ pub(super) fn table(scale: &Scale) -> Result<PaperTable, CheckError> {
     })
 }
 
-/// The load at the first refusal, and when one key in [`KEYS_PER_REFUSAL`] has been refused.
+/// The load at the first refusal, and the load when one key in [`KEYS_PER_REFUSAL`] has been refused.
 fn loads(keys: u64, bucket_slots: u32, round: usize) -> Result<(f64, f64), CheckError> {
     let filter = CuckooFilter::builder()
         .capacity(keys as usize)

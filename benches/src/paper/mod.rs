@@ -1,4 +1,4 @@
-//! Tables of the literature, reproduced and set beside the published figures: `koel-bench filter --paper`.
+//! Tables of the literature, reproduced and compared with the published figures: `koel-bench filter --paper`.
 //!
 //! The cuckoo filter's come from B. Fan, D. Andersen, M. Kaminsky, M. Mitzenmacher, "Cuckoo Filter: Practically Better
 //! Than Bloom", CoNEXT 2014. Every filter that is filled here is checked for false negatives.
@@ -26,7 +26,7 @@ use crate::stop;
 pub struct Scale {
     /// Keys of a filter.
     pub keys: u64,
-    /// Rounds of what is timed or may come out differently.
+    /// Rounds of measurements that are timed or random.
     pub rounds: usize,
 }
 
@@ -41,7 +41,7 @@ const TABLES: [(&str, Reproduce); 6] = [
     ("hash functions", hashes::table),
 ];
 
-/// Reproduces all tables and hands `each` over as it is done.
+/// Reproduces all tables and passes each to `each` as it is done.
 ///
 /// # Errors
 ///
@@ -66,7 +66,7 @@ fn keys_of(round: usize) -> impl Iterator<Item = u64> {
     (first..).map(keys::key)
 }
 
-/// What none of the filters holds.
+/// Keys that none of the filters holds.
 fn absent_keys(count: u64) -> impl Iterator<Item = u64> {
     (keys::FIRST_ABSENT..keys::FIRST_ABSENT + count).map(keys::key)
 }
@@ -83,7 +83,7 @@ fn check_holds(filter: &Koel, keys: impl Iterator<Item = u64>) -> Result<(), Che
     check::no_false_negatives(found, all).map_err(|detail| CheckError::new("koel", detail))
 }
 
-/// False positives that are wanted: then chance moves a rate by a thirtieth.
+/// The wanted number of false positives: with so many, chance moves a rate by a thirtieth.
 const WANTED_POSITIVES: f64 = 1000.0;
 
 /// False positives among look-ups of absent keys.
@@ -98,15 +98,15 @@ impl Observed {
         self.found as f64 / self.lookups as f64
     }
 
-    /// Checks that it is what parameters let one expect of `filter`.
+    /// Checks that they are what the parameters of `filter` lead one to expect.
     fn check(self, filter: &str, expected: Expected) -> Result<(), CheckError> {
         let checked = check::false_positives(self.found, self.lookups, expected);
         checked.map_err(|detail| CheckError::new(filter, detail))
     }
 }
 
-/// How often `contains` says that absent keys are there; enough of them for [`WANTED_POSITIVES`] at the rate `expected`,
-/// as far as that is not too many for a filter of so many keys.
+/// How often `contains` takes absent keys for present. Looks up enough of them for [`WANTED_POSITIVES`] at the rate `expected`,
+/// unless that is too many for a filter of this many keys.
 fn observe(expected: f64, keys: u64, contains: impl Fn(u64) -> bool) -> Observed {
     let most = (keys * 200).min(200_000_000);
     let lookups = ((WANTED_POSITIVES / expected) as u64).clamp(1_000_000.min(most), most);

@@ -1,4 +1,4 @@
-//! Error rates against the formula.
+//! Error rates, compared with the formula.
 
 use koel::CuckooFilter;
 
@@ -73,7 +73,7 @@ fn full(keys: u64, bits: u32) -> Result<(Koel, Vec<u64>), CheckError> {
             .hasher(BuildShared)
             .build()
     };
-    // Few bits: there may be no filter in which so many keys fit for sure.
+    // With few bits there may be no filter in which this many keys are certain to fit.
     let mut capacity = keys;
     let filter = loop {
         match build(capacity) {

@@ -11,7 +11,7 @@ use crate::report::{Curve, Curves, PaperTable, Value, percent};
 
 const RATES: [f64; 11] = [0.2, 0.1, 0.05, 0.03, 0.02, 0.01, 0.005, 0.002, 0.001, 1e-4, 1e-5];
 
-/// What a kind is called, and bits per key as published, where l is log2(1/rate).
+/// The name of a kind, and its published bits per key, where l is log2(1/rate).
 type Kind = (&'static str, fn(f64) -> f64);
 
 /// The kinds that are compared.
@@ -134,7 +134,7 @@ fn chart(measured: &[[Measured; 4]]) -> Curves {
     }
 }
 
-/// None: the layout cannot have this rate for so many keys.
+/// `None` if the layout cannot have this rate for this many keys.
 fn koel(keys: u64, rate: f64, builder: FilterBuilder<BuildShared>) -> Result<Measured, CheckError> {
     let Ok(filter) = builder.capacity(keys as usize).build() else { return Ok(None) };
     let keys_of = || keys_of(0).take(keys as usize);

@@ -1,39 +1,39 @@
-//! Plans for caches: what threads ask for.
+//! Plans for caches: the requests of threads.
 
 use crate::dist::{Dist, Sampler};
 use crate::keys;
 
-/// Requests of each thread before the clock starts.
+/// How many requests each thread does before the clock starts.
 const WARM_REQUESTS: usize = 100_000;
 
-/// Streams of requests for each number of threads.
+/// How many streams of requests there are for each number of threads.
 const STREAMS: usize = 1 << 24;
 
-/// What is asked of caches.
+/// The load of requests on caches.
 #[derive(Debug, Clone, Copy)]
 pub struct CacheLoad {
-    /// What a cache is to hold.
+    /// The number of entries that a cache is to hold.
     pub entries: usize,
-    /// Different keys that may be asked for.
+    /// The number of different keys that may be requested.
     pub keys: u64,
-    /// How often each is.
+    /// How they are drawn.
     pub dist: Dist,
 }
 
-/// What each thread asks for.
+/// The requests of each thread.
 #[derive(Debug)]
 pub struct CachePlan {
-    /// What a cache is to hold.
+    /// The number of entries that a cache is to hold.
     pub entries: usize,
-    /// The keys that each thread asks for before the clock starts.
+    /// The keys that each thread requests before the clock starts.
     pub warm: Vec<Vec<u64>>,
-    /// The keys that each thread asks for then.
+    /// The keys that each thread requests then.
     pub threads: Vec<Vec<u64>>,
 }
 
 impl CacheLoad {
-    /// `ops` requests for each of `threads` threads. Others in every round: a cache that is asked the same again and again
-    /// has learnt the answers by heart, and its hit ratio is not the load's.
+    /// `ops` requests for each of `threads` threads. They differ from round to round: a cache that is asked the same again and
+    /// again has learnt the answers by heart, and its hit ratio is not that of the load.
     pub fn plan(&self, round: usize, threads: usize, ops: usize) -> CachePlan {
         let mut plan = CachePlan { entries: self.entries, warm: Vec::new(), threads: Vec::new() };
         for number in 0..threads {
@@ -48,7 +48,7 @@ impl CacheLoad {
     }
 }
 
-/// For each of `threads` threads `ops` numbers below `keys`, by `dist`: which of the keys that a cache holds.
+/// For each of `threads` threads `ops` numbers below `keys`, drawn by `dist`, which select among the keys that a cache holds.
 pub fn resident(keys: u64, dist: Dist, threads: usize, ops: usize) -> Vec<Vec<u32>> {
     let thread = |number| {
         let mut sampler = Sampler::new(dist, keys, number, threads);

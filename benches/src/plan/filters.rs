@@ -1,14 +1,14 @@
-//! Plans for filters: look-ups of distinct absent keys, and look-ups beside one writer.
+//! Plans for filters: look-ups of distinct absent keys, and look-ups during the writes of one writer.
 
 use crate::dist::{Dist, Sampler};
 use crate::keys;
 
-/// Look-ups of present keys on every thread; the first also writes.
+/// Look-ups of present keys on every thread; the first thread also writes.
 #[derive(Debug, Clone)]
 pub struct ChurnPlan {
     /// Keys in the filter.
     pub keys: u64,
-    /// Each thread's look-ups: keys that nobody writes.
+    /// Each thread's look-ups, of keys that nobody writes.
     pub threads: Vec<Vec<u64>>,
     /// Keys that the writer removes and inserts again, in turn.
     pub churned: Vec<u64>,
@@ -17,7 +17,7 @@ pub struct ChurnPlan {
 /// Look-ups between two writes of the writer. With the removal and the insertion that follow they make up 16.
 pub const LOOKUPS_PER_CHURN: usize = 14;
 
-/// Each thread's absent keys, each of them once: an error rate is counted over different keys.
+/// Each thread's absent keys, each of them once: an error rate is measured over different keys.
 pub fn absent(threads: usize, ops: usize) -> Vec<Vec<u64>> {
     let of_thread = |thread| {
         let first = keys::FIRST_ABSENT + (thread * ops) as u64;
@@ -39,7 +39,7 @@ pub fn present(count: u64, threads: usize, ops: usize) -> Vec<Vec<u64>> {
 pub fn churn(count: u64, threads: usize, ops: usize) -> ChurnPlan {
     let churned = (count / 16).max(1);
     let held = count - churned;
-    // A filter of one key has none that stays.
+    // In a filter of one key no key stays.
     let lookups = if held == 0 { vec![Vec::new(); threads] } else { present(held, threads, ops) };
     ChurnPlan { keys: count, threads: lookups, churned: (held..count).map(keys::key).collect() }
 }

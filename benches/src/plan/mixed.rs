@@ -1,4 +1,4 @@
-//! Plans that mix reads and writes: the workload is played out on a model of the map, thread by thread.
+//! Plans that mix reads and writes: the workload is simulated on a model of the map, thread by thread.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::workload::{Inserts, Mix, Workload, Writes};
 
 /// Writes down `ops` operations for each of `threads` threads.
 ///
-/// `trace` gives the keys and takes the place of `keys` and `dist`; inserts must then be [`Inserts::Drawn`], as they must where
-/// threads write the same keys.
+/// If given, `trace` determines the keys in place of `keys` and `dist`; inserts must then be [`Inserts::Drawn`], as they must
+/// where threads write the same keys.
 ///
 /// # Errors
 ///
@@ -22,7 +22,8 @@ use crate::workload::{Inserts, Mix, Workload, Writes};
 ///
 /// # Panics
 ///
-/// If a trace is to give fresh keys, or threads are to share them, or to share a map that does not have all keys.
+/// If fresh keys are to come from a trace, or to be shared by threads, or if threads are to share a map that does not have all
+/// keys.
 pub fn mixed(
     workload: &Workload,
     keys: u64,
@@ -47,7 +48,7 @@ pub fn mixed(
         filled: keys * workload.filled_percent / 100,
         keys: key_table,
     };
-    // Who is alone owns all keys.
+    // A single thread owns all keys.
     let shared = workload.writes == Writes::Shared && threads > 1;
     let mut world = World::new(&start, keys, workload, threads, ops);
     let mut plan = MixPlan {
@@ -80,7 +81,7 @@ pub fn mixed(
     Ok(plan)
 }
 
-/// Writes one thread's operations while playing them out on the model.
+/// Writes down one thread's operations while simulating them on the model.
 struct Author<'a> {
     world: &'a mut World,
     start: &'a Start,
@@ -92,7 +93,7 @@ struct Author<'a> {
     /// The keys it owns that are in the map; kept for mixes whose inserts are fresh.
     live: Vec<u64>,
     ops: Vec<Op>,
-    /// Positions of reads of other threads' keys, with the index that is read.
+    /// The positions of reads of other threads' keys, with the index that is read.
     foreign_reads: Vec<(usize, u64)>,
 }
 
@@ -167,8 +168,8 @@ impl<'a> Author<'a> {
         index
     }
 
-    /// Removes any key of its own that is there; so the keys asked for most are not gone first. Replays take what
-    /// the trace gives.
+    /// Removes any key of its own that is there, so that the keys requested most are not removed first. Replays take the next
+    /// key of the trace.
     fn remove(&mut self) {
         let index = if self.live.is_empty() {
             self.sampler.owned(self.limit())
@@ -181,7 +182,7 @@ impl<'a> Author<'a> {
         self.push(index, Action::Remove, expect);
     }
 
-    /// Updates a drawn key of its own, or if that is gone, any that is there.
+    /// Updates a drawn key of its own, or, if that is gone, any key that is there.
     fn update(&mut self) {
         let Some(mut index) = self.sampler.owned(self.limit()) else { return self.get() };
         if !self.world.is_present(index) && !self.live.is_empty() {

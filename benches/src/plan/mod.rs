@@ -1,8 +1,8 @@
 //! What each thread will do, written down before the clock starts: operations with the answers they must get.
 //!
-//! A plan is made once and run by every contestant. Where a thread writes only the keys it owns, it knows what is in them
-//! at every moment, and the content at the end is known as well. Where threads write the same keys, what they write and what
-//! the answers say has been replaced must balance with what is there at the end.
+//! A plan is made once and run by every contestant. If threads write only keys of their own, each key's value is known at every
+//! moment, and so is the content at the end. If threads write the same keys, the values that they write and those that the
+//! answers say were replaced must balance with the content at the end.
 
 mod caches;
 mod filters;
@@ -28,7 +28,7 @@ pub struct Start {
     pub capacity: usize,
     /// How many keys it holds: those of indices `0..filled`, all of version 0.
     pub filled: u64,
-    /// The keys of the indices.
+    /// The keys that indices stand for.
     pub keys: Keys,
 }
 
@@ -71,7 +71,7 @@ impl PartialEq for Keys {
 
 impl Eq for Keys {}
 
-/// What is done with a key.
+/// An operation on a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// Look it up.
@@ -85,7 +85,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// That of an operation of `mix` for which this was drawn, out of 100.
+    /// The action of an operation of `mix` for which `choice` was drawn, out of 100.
     fn drawn(mix: Mix, choice: usize) -> Self {
         let (read, insert, remove) = (mix.read as usize, mix.insert as usize, mix.remove as usize);
         match choice {
@@ -110,9 +110,9 @@ impl Expect {
     pub const ABSENT: Expect = Expect(Self::NONE);
     /// The key is there, with one certain version.
     pub const EXACT: Expect = Expect(Self::SOME | Self::VERSION);
-    /// The key is there, with a version that another thread decides while we look.
+    /// The key is there, with a version that another thread determines concurrently.
     pub const PRESENT: Expect = Expect(Self::SOME);
-    /// Another thread inserts or removes it while we look; if there is a value, it belongs to the key.
+    /// Another thread inserts or removes it concurrently; if there is a value, it belongs to the key.
     pub const OPEN: Expect = Expect(Self::SOME | Self::NONE);
 
     /// Whether `got` is a right answer for `key` at `version`.
@@ -120,7 +120,7 @@ impl Expect {
     pub fn admits(self, key: u64, version: u32, got: Option<u64>) -> bool {
         match got {
             Some(value) => {
-                // Without a branch: whether a key is another thread's is random, and would be mispredicted.
+                // Without a branch: whether a key is another thread's is random, and a branch would be mispredicted.
                 let ignored_bits = if self.0 & Self::VERSION == 0 { 32 } else { 0 };
                 let difference = value ^ keys::value(key, version);
                 (difference >> ignored_bits == 0) & (self.0 & Self::SOME != 0)
@@ -130,25 +130,25 @@ impl Expect {
     }
 }
 
-/// One operation and the answer it must get.
+/// One operation and the answer that it must get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Op {
     /// The key.
     pub key: u64,
-    /// The version that is read, or that the write leaves.
+    /// The version that is read or written.
     pub version: u32,
-    /// What is done.
+    /// The action.
     pub action: Action,
-    /// What must come back.
+    /// The answers that are right.
     pub expect: Expect,
 }
 
-/// How often each kind of answer came, or must come.
+/// How often each kind of answer came, or has to come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Lookups that found.
+    /// Lookups that found the key.
     pub hits: u64,
-    /// Lookups that did not.
+    /// Lookups that did not find it.
     pub misses: u64,
     /// Inserts of a key that was absent.
     pub inserted: u64,
@@ -164,7 +164,7 @@ pub struct Counts {
     pub unupdated: u64,
 }
 
-/// How many operations may find their keys or not.
+/// How many operations may or may not find their keys.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Open {
     /// Lookups.
@@ -182,43 +182,44 @@ pub struct Open {
 pub struct Prediction {
     /// Answers that are certain.
     pub certain: Counts,
-    /// Operations that may find their keys or not.
+    /// Operations that may or may not find their keys.
     pub open: Open,
 }
 
-/// What the map holds after.
+/// What the map holds after the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum After {
-    /// So many entries, whatever the threads' order was.
+    /// A certain number of entries, whatever the threads' order was.
     Certain {
         /// Entries.
         len: usize,
     },
-    /// What the answers say, as threads write the same keys; before, the map held this.
+    /// What the answers say, as threads write the same keys; before the run, the map held this.
     Answered {
-        /// Entries: all that are written among them.
+        /// Entries, among them all that are written.
         len: usize,
-        /// What the values of those add up to, modulo 2^64.
+        /// The sum of the values of those that are written, modulo 2^64.
         sum: u64,
     },
 }
 
-/// The operations of every thread and what they lead to.
+/// The operations of every thread and their result.
 #[derive(Debug, Clone)]
 pub struct MixPlan {
-    /// What the map holds before.
+    /// What the map holds before the run.
     pub start: Start,
     /// Each thread's operations.
     pub threads: Vec<Vec<Op>>,
-    /// Each thread's sums.
+    /// The totals of each thread.
     pub predicted: Vec<Prediction>,
-    /// What the map holds after.
+    /// What the map holds after the run.
     pub after: After,
-    /// Some keys and their values after, of those for which that is certain.
+    /// Some keys and their values after the run, of those for which these are certain.
     pub samples: Vec<(u64, Option<u64>)>,
     /// The keys that some thread writes.
     pub written: Vec<u64>,
-    /// What the map holds after, if that is a start: another one, or, when `written` have been set back to version 0, the same.
+    /// What the map holds after the run, if that can be the start of another: a different start, or, when `written` have been
+    /// set back to version 0, the same.
     pub leaves: Option<Start>,
 }
 

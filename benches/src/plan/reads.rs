@@ -82,7 +82,7 @@ pub fn texts(count: u64, dist: Dist, threads: usize, ops: usize) -> Result<TextP
     Ok(TextPlan { filled: count, threads })
 }
 
-/// As many keys as there are `ops`, unless Ctrl-C ends it.
+/// Draws `ops` keys, unless Ctrl-C ends this.
 fn drawn(ops: usize, mut draw: impl FnMut() -> u64) -> Result<Vec<u64>, Error> {
     let mut keys = Vec::with_capacity(ops);
     for _ in 0..ops {

@@ -1,4 +1,4 @@
-//! Operations of threads that write the same keys: what each finds there is decided when they run.
+//! Operations of threads that write the same keys: what each finds is determined only when they run.
 
 use super::world::World;
 use super::{Action, Expect, Op, Start};
@@ -7,14 +7,14 @@ use crate::error::Error;
 use crate::stop;
 use crate::workload::Mix;
 
-/// The versions that inserts write: from 1 on, and so far below the last one that updates, which add one, leave the rest of a
-/// value as it is.
+/// The versions that inserts write: from 1 on, and so far below the maximum that updates, which add one, do not carry into the
+/// rest of a value.
 const VERSIONS: std::ops::Range<u32> = 1..1 << 31;
 
-/// Operations, and the index of each beside its position.
+/// Operations, and the position and index of each.
 type Written = (Vec<Op>, Vec<(usize, u64)>);
 
-/// Writes down one thread's operations, all on keys that are drawn as they come.
+/// Writes down one thread's operations, all on keys drawn at random.
 pub(super) struct Sharer<'a> {
     world: &'a mut World,
     start: &'a Start,
@@ -34,9 +34,9 @@ impl<'a> Sharer<'a> {
         Sharer { world, start, sampler, thread, threads }
     }
 
-    /// What is right is to be settled when all threads' writes are known.
+    /// Writes the operations. The right answers are settled when all threads' writes are known.
     pub(super) fn write(mut self, mix: Mix, ops: usize) -> Result<Written, Error> {
-        // No two threads insert the same, as long as there are some.
+        // No two threads insert the same version, as long as there are enough.
         let mut versions = VERSIONS.skip(self.thread).step_by(self.threads).cycle();
         let (mut written, mut open) = (Vec::with_capacity(ops), Vec::with_capacity(ops));
         for position in 0..ops {

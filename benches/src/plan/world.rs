@@ -1,15 +1,15 @@
-//! The model of the map that a workload is played out on, and what it comes to.
+//! The model of the map on which a workload is simulated, and the result.
 
 use super::{Action, After, Expect, MixPlan, Op, Prediction, Start};
 use crate::keys;
 use crate::workload::{Inserts, Workload};
 
-/// How many keys of those that were written are looked at after a run, and of those that were not.
+/// How many of the keys that were written are checked after a run, and how many of the others.
 const SAMPLES: usize = 20_000;
 
 /// The model of the map: what is in it, index by index.
 pub(super) struct World {
-    /// The version of the last write; before the first write to an absent key, the one before 0.
+    /// The version of the last write; before the first write to an absent key, the version before 0.
     versions: Vec<u32>,
     state: Vec<u8>,
 }
@@ -46,7 +46,7 @@ impl World {
         if self.is_present(index) { Expect::EXACT } else { Expect::ABSENT }
     }
 
-    /// Its owner inserts or replaces it; what he finds.
+    /// Inserts or replaces it, on behalf of its owner; returns what the owner finds.
     pub(super) fn insert(&mut self, index: u64) -> Expect {
         let expect = self.expect(index);
         let came = if expect == Expect::ABSENT { COMES_OR_GOES } else { 0 };
@@ -54,7 +54,7 @@ impl World {
         expect
     }
 
-    /// Its owner removes it; what he finds.
+    /// Removes it, on behalf of its owner; returns what the owner finds.
     pub(super) fn remove(&mut self, index: u64) -> Expect {
         let expect = self.expect(index);
         if expect == Expect::EXACT {
@@ -64,7 +64,7 @@ impl World {
         expect
     }
 
-    /// Its owner updates it; what he finds.
+    /// Updates it, on behalf of its owner; returns what the owner finds.
     pub(super) fn update(&mut self, index: u64) -> Expect {
         let expect = self.expect(index);
         if expect == Expect::EXACT {
@@ -79,7 +79,7 @@ impl World {
         self.state[index as usize] |= WRITTEN | more;
     }
 
-    /// Takes note of what a thread does with a key that others may write as well.
+    /// Notes what a thread does with a key that others may write as well.
     pub(super) fn share(&mut self, index: u64, action: Action) {
         let state = &mut self.state[index as usize];
         *state |= match action {
@@ -90,8 +90,8 @@ impl World {
         };
     }
 
-    /// Decides the answers to operations, of which each thread has a list, on keys that other threads write, now that
-    /// everybody's writes are known.
+    /// Determines the answers to operations on keys that other threads write, now that all writes are known. Each thread has a
+    /// list of such operations.
     pub(super) fn settle(&self, plan: &mut MixPlan, undecided: &[Vec<(usize, u64)>]) {
         for (ops, undecided) in plan.threads.iter_mut().zip(undecided) {
             for &(position, index) in undecided {

@@ -7,11 +7,11 @@ use crate::caches::Id;
 use crate::replay::{Bound, Replayed};
 use crate::stats::Spread;
 
-/// Who holds more than so many times what was asked for is not compared with. A twentieth more is for caches of parts that
-/// round up: quick_cache's hold 32 entries or more, and so a 32nd more than asked for at most.
+/// A cache that holds more than this many times what was asked for is not compared. A twentieth more is allowed for caches that
+/// consist of parts and round up: those of quick_cache hold 32 entries or more, and so at most a 32nd more than asked for.
 const TOO_MUCH: f64 = 1.05;
 
-/// Everything one run measured of caches, but for latency.
+/// Everything that one run measured of caches, except latency.
 #[derive(Debug, Default, Serialize)]
 pub struct CacheReport {
     /// Hit ratios, by requests and size.
@@ -22,13 +22,13 @@ pub struct CacheReport {
     pub throughput: Vec<CacheSpeedCell>,
     /// Memory of full caches.
     pub memory: Vec<CacheMemoryRow>,
-    /// Who is out there.
+    /// Contestants that are out there.
     pub absent_from_memory: Vec<Absent>,
-    /// What koel's cache is to reach.
+    /// The aims of koel's cache.
     pub aims: Vec<CacheAim>,
 }
 
-/// Some requests, and caches of one size; all caches that have such a bound.
+/// One set of requests and one size; all caches that have such a bound.
 #[derive(Debug, Serialize)]
 pub struct HitRatioCell {
     /// The requests.
@@ -37,34 +37,34 @@ pub struct HitRatioCell {
     pub about: String,
     /// How many there are.
     pub count: u64,
-    /// Different keys among them.
+    /// How many different keys are among them.
     pub keys: u64,
-    /// Whether the bound is on bytes, not on entries.
+    /// Whether the bound is on bytes instead of entries.
     pub by_bytes: bool,
-    /// What caches are to hold.
+    /// How much caches are to hold.
     pub capacity: u64,
-    /// Whether it is measured for curves alone, and is in no table and no mean.
+    /// Whether it is measured only for curves, and is in no table and no mean.
     pub for_curves: bool,
     /// The caches.
     pub rows: Vec<HitRatioRow>,
-    /// What exact policies have: names and hit ratios.
+    /// Exact policies: names and hit ratios.
     pub exact: Vec<(&'static str, f64)>,
-    /// Who is out.
+    /// Contestants that are out.
     pub absent: Vec<Absent>,
 }
 
 /// One cache's hit ratio.
 #[derive(Debug, Clone, Serialize)]
 pub struct HitRatioRow {
-    /// What the tables call it.
+    /// Its name in the tables.
     pub cache: &'static str,
     /// Whether it is koel.
     pub is_koel: bool,
-    /// Hits by requests.
+    /// Hits divided by requests.
     pub hit_ratio: f64,
-    /// What it held at the end.
+    /// How much it held at the end.
     pub held: u64,
-    /// Whether that is more than it was to hold, by more than a twentieth: then it is no rival.
+    /// Whether that is more than a twentieth above what it was to hold: then it is not compared.
     pub holds_too_much: bool,
 }
 
@@ -77,7 +77,7 @@ pub struct HitRatioMeans {
     pub cells: usize,
     /// Caches that are in all of them, and their means.
     pub means: Vec<(&'static str, f64)>,
-    /// koel's less the best rival's, in points, cell by cell.
+    /// koel's minus the best rival's, in percentage points, cell by cell.
     pub koel_minus_best: Option<Spread>,
 }
 
@@ -88,9 +88,9 @@ pub struct CacheSpeedCell {
     pub workload: String,
     /// What it does, in words.
     pub about: String,
-    /// What caches hold.
+    /// How many entries caches hold.
     pub entries: u64,
-    /// Different keys that may be asked for.
+    /// How many different keys may be requested.
     pub keys: u64,
     /// How they are drawn.
     pub dist: String,
@@ -98,69 +98,69 @@ pub struct CacheSpeedCell {
     pub threads: usize,
     /// The caches.
     pub rows: Vec<CacheSpeedRow>,
-    /// Who is out.
+    /// Contestants that are out.
     pub absent: Vec<Absent>,
 }
 
-/// One cache's throughput. Ratios are those of single rounds, so that what slows a round slows both sides.
+/// One cache's throughput. Ratios are those of single rounds, so that a disturbance of a round slows both sides.
 #[derive(Debug, Serialize)]
 pub struct CacheSpeedRow {
-    /// What the tables call it.
+    /// Its name in the tables.
     pub cache: &'static str,
     /// Whether it is koel.
     pub is_koel: bool,
     /// Requests per microsecond, all threads together.
     pub mops: Spread,
-    /// Hits by requests, in the rounds that were timed.
+    /// Hits divided by requests, in the rounds that were timed.
     pub hit_ratio: Spread,
-    /// koel's throughput by its.
+    /// koel's throughput divided by this cache's.
     pub koel_by_it: Option<Spread>,
-    /// koel-inline's throughput by its.
+    /// koel-inline's throughput divided by this cache's.
     pub inline_by_it: Option<Spread>,
-    /// Its throughput by that of its own with one thread.
+    /// Its throughput divided by its own with one thread.
     pub by_one_thread: Option<Spread>,
 }
 
-/// One cache's memory, full of u64 keys and values.
+/// The memory of one cache, full of u64 keys and values.
 #[derive(Debug, Serialize)]
 pub struct CacheMemoryRow {
-    /// What the tables call it.
+    /// Its name in the tables.
     pub cache: &'static str,
     /// Whether it is koel.
     pub is_koel: bool,
-    /// What it was to hold.
+    /// How many entries it was to hold.
     pub entries: u64,
-    /// What it held.
+    /// How many entries it held.
     pub held: u64,
-    /// Bytes per entry held, as asked of the allocator, less the 16 of key and value.
+    /// Bytes per entry held, as requested from the allocator, minus the 16 of key and value.
     pub requested_beyond: f64,
     /// As the allocator rounds it up, with its own header.
     pub allocated_beyond: f64,
-    /// As the cache itself says, if it does.
+    /// As the cache itself reports it, if it does.
     pub own_beyond: Option<f64>,
 }
 
-/// What koel is to reach, and whether it does.
+/// An aim of koel, and whether it is reached.
 #[derive(Debug, Serialize)]
 pub struct CacheAim {
     /// What is compared, in words.
     pub what: String,
-    /// With what.
+    /// What it is compared with.
     pub beside: String,
     /// The unit of the figures.
     pub unit: &'static str,
     /// The figures of single rounds.
     pub value: Spread,
-    /// What they are to be.
+    /// The aim for the figures.
     pub aim: f64,
-    /// Whether that is the most they may be, not the least.
+    /// Whether that is an upper bound instead of a lower one.
     pub at_most: bool,
-    /// What else is asked for, in words, and whether it is so.
+    /// A further condition, in words, and whether it holds.
     pub and: Option<(String, bool)>,
 }
 
 impl HitRatioCell {
-    /// Without rows yet; for `count` requests and `keys` different keys among them.
+    /// A cell without rows yet, for `count` requests with `keys` different keys.
     pub fn new(requests: &str, about: &str, (count, keys): (usize, usize), bound: Bound) -> Self {
         HitRatioCell {
             requests: requests.to_owned(),
@@ -176,7 +176,7 @@ impl HitRatioCell {
         }
     }
 
-    /// The row of a cache that held so much after its replay.
+    /// The row of a cache, from its replay.
     pub fn row_of(&self, id: Id, replayed: Replayed) -> HitRatioRow {
         HitRatioRow {
             cache: id.name(),
@@ -198,7 +198,7 @@ impl HitRatioCell {
         rivals.rev().max_by(|a, b| a.hit_ratio.total_cmp(&b.hit_ratio))
     }
 
-    /// The hit ratio of `id` less the best rival's, in points.
+    /// The hit ratio of `id` minus the best rival's, in percentage points.
     pub fn minus_best(&self, id: Id) -> Option<f64> {
         Some(100.0 * (self.row(id)?.hit_ratio - self.best_rival()?.hit_ratio))
     }
@@ -218,7 +218,7 @@ impl HitRatioCell {
 }
 
 impl HitRatioMeans {
-    /// Over all cells of one kind of bound that are in tables; `None` if there are none.
+    /// The means over all cells of one kind of bound that are in tables; `None` if there are none.
     pub fn of(cells: &[HitRatioCell], by_bytes: bool) -> Option<Self> {
         let cells: Vec<&HitRatioCell> =
             cells.iter().filter(|cell| cell.by_bytes == by_bytes && !cell.for_curves).collect();
@@ -239,7 +239,7 @@ impl HitRatioMeans {
         Some(HitRatioMeans { by_bytes, cells: cells.len(), means, koel_minus_best })
     }
 
-    /// The mean of what koel has more than the best rival, in points.
+    /// The mean difference between koel and the best rival, in percentage points.
     pub fn mean_minus_best(&self) -> Option<f64> {
         let spread = self.koel_minus_best.as_ref()?;
         Some(spread.samples.iter().sum::<f64>() / spread.samples.len() as f64)
@@ -273,7 +273,7 @@ impl CacheReport {
 }
 
 impl CacheAim {
-    /// Whether it is reached, as far as it is written.
+    /// Whether it is reached, at the precision at which it is shown.
     pub fn is_met(&self) -> bool {
         let value = self.value.median;
         let reached = if self.at_most { value <= self.aim + 0.005 } else { value >= self.aim - 0.005 };

@@ -9,8 +9,8 @@ const TICK_STEP: f64 = 66.0;
 const HEIGHT: f64 = 240.0;
 const LEGEND_WIDTH: f64 = 150.0;
 
-/// Lines over `ticks`, which are sizes, evenly spaced as their steps are about even on a logarithmic scale; upward the
-/// hit ratio in percent. A value that is no number is left out.
+/// Lines over `ticks`, which are sizes. Ticks are evenly spaced, as their steps are about even on a logarithmic scale; the
+/// vertical axis is the hit ratio in percent. Values that are not numbers are left out.
 pub(super) fn hit_ratio_curves(ticks: &[String], lines: &[Line<'_>]) -> String {
     let values = lines.iter().flat_map(|line| line.values.iter().copied());
     let highest = values.filter(|value| value.is_finite()).fold(1.0, f64::max);

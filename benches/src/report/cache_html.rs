@@ -15,7 +15,7 @@ use super::table::{median, range, range_or_none, ratio};
 use super::{grouped, significant};
 use crate::caches::Id;
 
-/// All that was measured of caches.
+/// All measurements of caches.
 pub(super) fn caches(html: &mut String, report: &CacheReport) {
     if !report.hit_ratios.is_empty() {
         hit_ratios(html, &report.hit_ratios, &report.means);

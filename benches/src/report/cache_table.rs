@@ -23,7 +23,7 @@ pub(super) fn columns<'a>(cells: impl Iterator<Item = &'a HitRatioCell>) -> Vec<
     names
 }
 
-/// What `name` has in a cell, in words; with a star if it holds more than it was to hold.
+/// The hit ratio of `name` in a cell, in words; with a star if it holds more than it was to hold.
 pub(super) fn hit_ratio_of(cell: &HitRatioCell, name: &str) -> String {
     if let Some(row) = cell.rows.iter().find(|row| row.cache == name) {
         return format!("{:.2}{}", 100.0 * row.hit_ratio, if row.holds_too_much { "*" } else { "" });
@@ -32,17 +32,17 @@ pub(super) fn hit_ratio_of(cell: &HitRatioCell, name: &str) -> String {
     exact.map_or("-".to_owned(), |(_, hit_ratio)| format!("{:.2}", 100.0 * hit_ratio))
 }
 
-/// What the best rival is called.
+/// The name of the best rival.
 pub(super) fn best_of(cell: &HitRatioCell) -> &'static str {
     cell.best_rival().map_or("", |row| row.cache)
 }
 
-/// A difference in points, with its sign.
+/// A difference in percentage points, with its sign.
 pub(super) fn points(value: Option<f64>) -> String {
     value.map_or("-".to_owned(), |value| format!("{value:+.2}"))
 }
 
-/// Hit ratios with one kind of bound, and their means: requests and a size a line.
+/// Hit ratios with one kind of bound, and their means: a line for each set of requests and size.
 pub fn hit_ratio_table(cells: &[HitRatioCell], by_bytes: bool) -> String {
     let cells = || cells.iter().filter(|cell| cell.by_bytes == by_bytes && !cell.for_curves);
     if cells().next().is_none() {
@@ -82,7 +82,7 @@ fn points_field(value: Option<f64>) -> Field {
     if value.is_some_and(|value| value >= -0.005) { field.add_attribute(Attribute::Bold) } else { field }
 }
 
-/// Tells who holds more than it was to hold, if anybody does.
+/// Says which caches hold more than they were to hold, if any.
 pub(super) fn too_much_in_words<'a>(cells: impl Iterator<Item = &'a HitRatioCell>) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
     for row in cells.flat_map(|cell| &cell.rows).filter(|row| row.holds_too_much) {
@@ -98,7 +98,7 @@ pub(super) fn too_much_in_words<'a>(cells: impl Iterator<Item = &'a HitRatioCell
     })
 }
 
-/// Means of hit ratios, a kind of bound a line.
+/// Means of hit ratios: a line for each kind of bound.
 pub fn hit_ratio_means_table(means: &HitRatioMeans) -> String {
     let mut headings = vec!["means"];
     headings.extend(means.means.iter().map(|(name, _)| *name));
@@ -113,7 +113,7 @@ pub fn hit_ratio_means_table(means: &HitRatioMeans) -> String {
     format!("{table}\n")
 }
 
-/// One cell of throughput: a cache a line.
+/// One cell of throughput: a line for each cache.
 pub fn cache_speed_table(cell: &CacheSpeedCell) -> String {
     let mut table = Columns::new(&[
         "",
@@ -144,7 +144,7 @@ pub fn cache_speed_table(cell: &CacheSpeedCell) -> String {
     format!("{}\n{table}\n{}", cell.title(), absent_in_words(&cell.absent))
 }
 
-/// Memory: a cache a line.
+/// Memory: a line for each cache.
 pub fn cache_memory_table(report: &CacheReport) -> String {
     let mut table = Columns::new(&[
         "bytes per entry beyond 16",
@@ -173,7 +173,7 @@ pub(super) fn with_unit(value: f64, unit: &str) -> String {
     format!("{value:.2}{unit}")
 }
 
-/// What koel is to reach, an aim a line.
+/// koel's aims: a line for each.
 pub fn cache_aims_table(aims: &[CacheAim]) -> String {
     if aims.is_empty() {
         return String::new();
@@ -193,7 +193,7 @@ pub fn cache_aims_table(aims: &[CacheAim]) -> String {
     format!("Aims: medians of single rounds\n{table}\n")
 }
 
-/// What the figures are to be.
+/// The aim for the figures.
 pub(super) fn aim_in_words(aim: &CacheAim) -> String {
     format!("{} {}", if aim.at_most { "at most" } else { "at least" }, with_unit(aim.aim, aim.unit))
 }

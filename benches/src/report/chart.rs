@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::marks::{Stroke, draw};
 use super::significant;
 
-/// One bar: a median and the range it was seen in.
+/// One bar: a median and the range of the measurements.
 #[derive(Debug)]
 pub(super) struct Bar<'a> {
     pub(super) label: &'a str,
@@ -14,7 +14,7 @@ pub(super) struct Bar<'a> {
     pub(super) range: Option<(f64, f64)>,
     /// The style's class for the bar.
     pub(super) class: &'static str,
-    /// What is written beside the bar, after the value.
+    /// The text next to the bar, after the value.
     pub(super) note: String,
 }
 
@@ -33,32 +33,33 @@ impl Line<'_> {
     }
 }
 
-// Lines stand out from the page's cards, light and dark: contrasts are 3 to 1 at least, as WCAG 2.1 asks of graphics (1.4.11).
+// Lines stand out from the page's cards, light and dark: contrasts are at least 3 to 1, as WCAG 2.1 requires of graphics
+// (1.4.11).
 
-/// Lines that are not koel's take these in turn.
+/// The colors of lines that are not koel's, taken in turn.
 pub(super) const PEER_COLORS: [&str; 6] = ["#d97706", "#059669", "#db2777", "#ef4444", "#65a30d", "#78716c"];
 
-/// Lines of koel take these in turn: as many as it has caches.
+/// The colors of koel's lines, taken in turn: as many as it has caches.
 pub(super) const KOEL_COLORS: [&str; 5] = ["#3b82f6", "#a855f7", "#0284c7", "#6366f1", "#d946ef"];
 
-/// Lines of exact policies take these in turn.
+/// The colors of exact policies' lines, taken in turn.
 pub(super) const EXACT_COLORS: [&str; 3] = ["#78716c", "#6b8299", "#93803f"];
 
-/// What bars of throughput count.
+/// The unit of bars of throughput.
 pub(super) const MOPS: &str = "million operations a second, all threads together";
 
 const BAR_HEIGHT: f64 = 17.0;
 const BAR_STEP: f64 = 24.0;
-/// Widths of what stands beside a bar: these at least, and as wide as the longest text.
+/// Widths of the texts next to a bar: at least these, and as wide as the longest text.
 const LABEL_WIDTH: f64 = 142.0;
 const NOTE_WIDTH: f64 = 96.0;
 const PLOT_WIDTH: f64 = 200.0;
-/// A character, and what lies between a text and its bar.
+/// The width of a character, and of the space between a text and its bar.
 const CHAR_WIDTH: f64 = 6.8;
 const GAP: f64 = 8.0;
 const UNIT_HEIGHT: f64 = 22.0;
 
-/// Horizontal bars, the longest value or whisker as wide as the plot; below them stands what they count.
+/// Horizontal bars, the longest value or whisker as wide as the plot; their unit is below them.
 pub(super) fn bars(unit: &str, bars: &[Bar<'_>]) -> String {
     let longest = bars.iter().map(|bar| bar.range.map_or(bar.value, |(_, max)| max)).fold(0.0, f64::max);
     let scale = if longest > 0.0 { PLOT_WIDTH / longest } else { 0.0 };
@@ -147,7 +148,7 @@ pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Begins a picture; `about` tells what it shows to who cannot see it.
+/// Begins a picture; `about` describes it to readers who cannot see it.
 pub(super) fn open_svg(width: f64, height: f64, about: &str) -> String {
     let about = escape(about);
     format!(
@@ -187,7 +188,7 @@ mod tests {
         let label = "scalable_cuckoo_filter-grown";
         let bar = Bar { label, value: 314.0, range: None, class: "peer", note: "(100,000 held)".to_owned() };
         let svg = bars("Mops", &[bar]);
-        // 190 and 122 pixels for the texts, and the bar.
+        // 190 and 122 pixels for the texts, in addition to the bar.
         assert!(svg.starts_with(r#"<svg viewBox="0 0 529 "#), "{svg}");
         assert!(svg.contains(r#"class="label end" x="190.4""#), "{svg}");
     }
@@ -198,7 +199,7 @@ mod tests {
         assert!(all.iter().enumerate().all(|(i, color)| !all[..i].contains(color)));
     }
 
-    /// By WCAG's formula, of sRGB.
+    /// By WCAG's formula for sRGB.
     fn luminance(color: &str) -> f64 {
         let channel = |at: usize| {
             let value = f64::from(u8::from_str_radix(&color[at..at + 2], 16).unwrap()) / 255.0;

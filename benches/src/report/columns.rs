@@ -1,4 +1,4 @@
-//! Tables that fit the terminal: no word in them is broken, and columns that have no room get a table of their own.
+//! Tables that fit the terminal: no word in them is broken, and columns that do not fit get a table of their own.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,20 +8,20 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell as Field, ColumnConstraint, ContentArrangement, Table, Width};
 use unicode_width::UnicodeWidthStr;
 
-/// Headings of columns that stay beside the one before, as they say more of it.
+/// Headings of columns that stay next to the previous one, as they say more about it.
 const OF_THE_ONE_BEFORE: [&str; 3] = ["", "min .. max", "which"];
 
-/// What surrounds a column's words: a line and two blanks.
+/// The width around a column's words: a line and two blanks.
 const AROUND: usize = 3;
 
-/// Rows under headings. As wide as its content, but no wider than the terminal, if it is shown on one: there cells have several
-/// lines, and where not even their longest words have room side by side, there are several tables, below one another. Words are
-/// broken only where one column, with those that stay beside it, has no room for them beside the names.
+/// Rows under headings. A table is as wide as its content, but no wider than the terminal, if it is shown on one: there cells
+/// have several lines, and if not even their longest words fit side by side, there are several tables, one below the other.
+/// Words are broken only if they do not fit even with one column, and those that stay next to it, after the names.
 #[derive(Debug)]
 pub(super) struct Columns {
     table: Table,
     headings: Vec<String>,
-    /// So many columns come first in each table: they say what a line is of.
+    /// How many columns come first in each table: they name the subject of a line.
     names: usize,
 }
 
@@ -33,7 +33,7 @@ impl Columns {
         Columns { table, headings: headings.iter().map(|&heading| heading.to_owned()).collect(), names: 1 }
     }
 
-    /// How many columns say what a line is of: one, unless this is said.
+    /// Sets how many columns name the subject of a line: one by default.
     pub(super) fn with_names(mut self, columns: usize) -> Self {
         self.names = columns;
         self
@@ -43,7 +43,7 @@ impl Columns {
         self.table.add_row(fields.into_iter().collect::<Vec<_>>());
     }
 
-    /// Of each column the longest word: narrower it cannot be.
+    /// The length of the longest word of each column, which cannot be narrower.
     fn narrowest(&self) -> Vec<usize> {
         let longest = |text: &str| text.split_whitespace().map(UnicodeWidthStr::width).max().unwrap_or(0);
         (0..self.headings.len())
@@ -55,13 +55,13 @@ impl Columns {
             .collect()
     }
 
-    /// Whether these have room beside the names.
+    /// Whether these columns fit next to the names.
     fn fits(&self, columns: Range<usize>, narrowest: &[usize], room: usize) -> bool {
         let shown = narrowest[..self.names].iter().chain(&narrowest[columns]);
         shown.map(|word| word + AROUND).sum::<usize>() < room
     }
 
-    /// The columns of each table, beside those of the names: as many as have room, and one at least.
+    /// The columns of each table, apart from those of the names: as many as fit, and at least one.
     fn parts(&self, narrowest: &[usize], room: usize) -> Vec<Range<usize>> {
         let mut parts: Vec<Range<usize>> = Vec::new();
         let mut begin = self.names;
@@ -75,7 +75,7 @@ impl Columns {
             begin = end;
         }
         if parts.is_empty() {
-            // Names alone.
+            // Only names.
             parts.push(begin..begin);
         }
         parts
@@ -84,7 +84,7 @@ impl Columns {
 
 impl fmt::Display for Columns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A terminal may say that it has none.
+        // A terminal may report a width of zero.
         let Some(room) = self.table.width().map(usize::from).filter(|&width| width > 0) else {
             let mut table = self.table.clone();
             return write!(f, "{}", table.force_no_tty());
@@ -182,7 +182,7 @@ mod tests {
             for word in fields.iter().flat_map(|field| field.split(' ')) {
                 assert!(text.contains(word), "{word} on {terminal} columns:\n{text}");
             }
-            // Each table says what its lines are of, and the name of the best peer stays beside its figure.
+            // Each table names the subjects of its lines, and the name of the best peer stays next to its figure.
             let tables = text.matches('╭').count();
             assert_eq!(
                 [text.matches("7,600,000").count(), text.matches("threads").count()],

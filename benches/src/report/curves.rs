@@ -32,7 +32,7 @@ impl Axis {
         Axis { low, high: if high > low { high } else { low + 1.0 }, log }
     }
 
-    /// From 0 to 1; none for what a logarithmic axis cannot show.
+    /// The position from 0 to 1; `None` for a value that a logarithmic axis cannot show.
     fn at(&self, value: f64) -> Option<f64> {
         let value = if self.log { value.log10() } else { value };
         value.is_finite().then(|| (value - self.low) / (self.high - self.low))

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, name_of};
 
-/// A file that a report goes into, opened before anything is measured: a path that cannot be written to is known at once,
-/// not after an hour. What was in it stays until the report is there: a run may fail.
+/// A file for a report, opened before anything is measured: so a path that cannot be written to is noticed at once, not after
+/// an hour. The file's old content stays until the report is there: a run may fail.
 #[derive(Debug)]
 pub struct Destination {
     name: String,
     file: File,
-    /// A file that was not there before, as long as no report is in it.
+    /// The path of a file that was not there before, as long as no report is in it.
     new: Option<PathBuf>,
 }
 
@@ -27,7 +27,7 @@ impl Destination {
         let opened = match OpenOptions::new().write(true).create_new(true).open(path) {
             Ok(file) => Ok((file, Some(path.to_owned()))),
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {
-                // A link may lead to where no file is yet.
+                // A link may lead to a place where there is no file yet.
                 let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
                 file.map(|file| (file, None))
             }
@@ -37,7 +37,7 @@ impl Destination {
         Ok(Destination { name, file, new })
     }
 
-    /// Writes the report in the place of what was there; returns the file's name.
+    /// Replaces the old content by the report; returns the file's name.
     ///
     /// # Errors
     ///
@@ -53,25 +53,25 @@ impl Destination {
     }
 }
 
-/// No empty file is left where there was none, nor a part of a report.
+/// Where there was no file, no empty file and no part of a report is left.
 impl Drop for Destination {
     fn drop(&mut self) {
         if let Some(path) = self.new.take() {
-            // If it stays, it is empty, or has part of a report, and that is all.
+            // If this fails, a file stays that is empty or has part of a report: no harm beyond that.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// What was there is given up when what the report is longer than that has found room: a disk may be full. (Where to write over
-/// something takes room as well, as in a compressed file, it may be lost.) Where tables are printed to, they stay, and the
-/// report comes after them.
+/// Replaces the old content. It is given up only when there is room for the part of the report that exceeds its length: a disk
+/// may be full. (If overwriting takes room as well, as in a compressed file, the old content may be lost.) If tables are
+/// printed to this file, they stay, and the report comes after them.
 fn replace(file: &mut File, report: &[u8]) -> io::Result<()> {
     let there = file.metadata()?;
     if let Some(mut output) = printed_to(&there) {
         return output.write_all(report);
     }
-    // A pipe has nothing to be taken away.
+    // A pipe has no old content.
     if !there.is_file() {
         return file.write_all(report);
     }
@@ -85,12 +85,12 @@ fn replace(file: &mut File, report: &[u8]) -> io::Result<()> {
     file.rewind()?;
     file.write_all(head)?;
     file.set_len(report.len() as u64)?;
-    // Some file systems say only now that there was no room.
+    // Some file systems report only now that there was no room.
     file.sync_data()
 }
 
-/// Standard output, if it is this file, as it is if that was opened as `/dev/stdout`: what goes there after what was printed
-/// must go through the same position in it.
+/// Standard output, if it is this file, as it is for `/dev/stdout`: a report that follows the printed text must go through the
+/// same file position.
 #[cfg(unix)]
 fn printed_to(file: &Metadata) -> Option<File> {
     use std::os::fd::AsFd;
@@ -100,13 +100,13 @@ fn printed_to(file: &Metadata) -> Option<File> {
     is_it.then_some(output)
 }
 
-/// Nothing tells files apart.
+/// Files cannot be told apart here.
 #[cfg(not(unix))]
 fn printed_to(_: &Metadata) -> Option<File> {
     None
 }
 
-/// Whether both are of one file, by whatever names it was found.
+/// Whether both are of one file, under whatever names it was found.
 #[cfg(unix)]
 pub fn are_of_one_file(one: &Metadata, other: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -114,7 +114,7 @@ pub fn are_of_one_file(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// Nothing tells files apart.
+/// Files cannot be told apart here.
 #[cfg(not(unix))]
 pub fn are_of_one_file(_: &Metadata, _: &Metadata) -> bool {
     false

@@ -1,4 +1,4 @@
-//! What was measured of filters.
+//! The measurements of filters.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use crate::entrant::Built;
 use crate::filters::{Expected, Id};
 use crate::stats::Spread;
 
-/// Rates that differ by less than this part of them are as good as equal.
+/// Rates that differ by less than this fraction count as equal.
 const RATES_ARE_EQUAL: f64 = 0.05;
 
 /// One workload, size, width and number of threads; all filters that take part.
@@ -23,20 +23,20 @@ pub struct FilterCell {
     pub bits: u32,
     /// Threads.
     pub threads: usize,
-    /// What [`FilterRow::by_own`] compares each filter with, in words: what it itself does in another workload.
+    /// The base with which [`FilterRow::by_own`] compares each filter, in words: its own figure in another workload.
     pub base: Option<String>,
     /// The filters.
     pub rows: Vec<FilterRow>,
-    /// What koel is to reach here.
+    /// koel's aims here.
     pub aims: Vec<Aim>,
-    /// Who is out.
+    /// Contestants that are out.
     pub absent: Vec<Absent>,
 }
 
-/// One filter's throughput. Ratios are those of single rounds, so that what slows a round slows both sides.
+/// One filter's throughput. Ratios are those of single rounds, so that a disturbance of a round slows both sides.
 #[derive(Debug, Serialize)]
 pub struct FilterRow {
-    /// What the tables call it.
+    /// Its name in the tables.
     pub filter: &'static str,
     /// Whether it is koel.
     pub is_koel: bool,
@@ -44,20 +44,20 @@ pub struct FilterRow {
     pub is_rival: bool,
     /// Operations per microsecond, all threads together.
     pub mops: Spread,
-    /// The error rate that was measured of it.
+    /// Its measured error rate.
     pub false_positive_rate: Option<f64>,
     /// Lookups, in all rounds, that missed a key while another thread wrote.
     pub lost_reads: u64,
-    /// By the best rival.
+    /// Its throughput divided by the best rival's.
     pub by_best_rival: Option<Spread>,
-    /// By its own figure in the base workload.
+    /// Its throughput divided by its own in the base workload.
     pub by_own: Option<Spread>,
 }
 
-/// What koel is to reach, and whether it does.
+/// An aim of koel, and whether it is reached.
 #[derive(Debug, Serialize)]
 pub struct Aim {
-    /// Which filter of koel's.
+    /// Which of koel's filters.
     pub filter: &'static str,
     /// What it is compared with.
     pub beside: String,
@@ -67,7 +67,7 @@ pub struct Aim {
     pub aim: f64,
 }
 
-/// What an aim compares with.
+/// What an aim is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Against {
     /// The fastest other cuckoo or quotient filter.
@@ -78,7 +78,7 @@ pub enum Against {
     Filter(Id),
 }
 
-/// What was measured of one filter, a figure for each round.
+/// The measurements of one filter, a figure for each round.
 #[derive(Debug)]
 pub struct FilterMeasured {
     /// The filter.
@@ -91,7 +91,7 @@ pub struct FilterMeasured {
     pub lost_reads: u64,
 }
 
-/// What filters of one size and width take, and how often they are wrong.
+/// The memory of filters of one size and width, and their error rates.
 #[derive(Debug, Serialize)]
 pub struct FilterSizeCell {
     /// Keys.
@@ -100,35 +100,35 @@ pub struct FilterSizeCell {
     pub bits: u32,
     /// The filters.
     pub rows: Vec<FilterSizeRow>,
-    /// Who is out.
+    /// Contestants that are out.
     pub absent: Vec<Absent>,
 }
 
 /// One filter's size.
 #[derive(Debug, Serialize)]
 pub struct FilterSizeRow {
-    /// What the tables call it.
+    /// Its name in the tables.
     pub filter: &'static str,
     /// Whether it is koel.
     pub is_koel: bool,
     /// Whether it is another cuckoo or quotient filter.
     pub is_rival: bool,
-    /// Bits from the allocator, by keys.
+    /// Bits from the allocator, per key.
     pub bits_per_key: f64,
-    /// Keys by slots.
+    /// Keys divided by slots.
     pub load: Option<f64>,
-    /// The error rate to be expected, or not to be exceeded.
+    /// The expected error rate, or its upper bound.
     pub expected_rate: f64,
-    /// The error rate measured.
+    /// The measured error rate.
     pub measured_rate: f64,
-    /// Bits per key that its error rate takes at least, log2(1/rate), by those it takes.
+    /// The bits per key that its error rate requires at least, log2(1/rate), divided by those that it takes.
     pub efficiency: f64,
-    /// How often it was too small for its keys and had to be built anew, twice as large.
+    /// How often it was too small for its keys and had to be rebuilt, twice as large.
     pub attempts: u32,
 }
 
 impl FilterCell {
-    /// Adds what was measured, compared with the best rival, with each one's own base, and with the aims.
+    /// Adds the measurements, compared with the best rival, with each filter's own base, and with the aims.
     pub fn compare(
         &mut self,
         measured: Vec<FilterMeasured>,
@@ -155,7 +155,7 @@ impl FilterCell {
         self.aims = aims.iter().filter_map(|&(id, against, aim)| self.aim(id, against, aim)).collect();
     }
 
-    /// None, if there is nothing to compare.
+    /// `None` if there is nothing to compare.
     fn aim(&self, id: Id, against: Against, aim: f64) -> Option<Aim> {
         let row = self.row(id)?;
         let (beside, ratio) = match against {
@@ -177,7 +177,7 @@ impl FilterCell {
         rivals.max_by(|a, b| a.mops.median.total_cmp(&b.mops.median))
     }
 
-    /// What the column of [`FilterRow::by_own`] is called.
+    /// The heading of the column of [`FilterRow::by_own`].
     pub fn base_in_words(&self) -> Option<String> {
         self.base.as_ref().map(|base| format!("by own {base}"))
     }
@@ -194,7 +194,7 @@ impl FilterCell {
 }
 
 impl Aim {
-    /// Whether it is reached, as far as it is written.
+    /// Whether it is reached, at the precision at which it is shown.
     pub fn is_met(&self) -> bool {
         self.ratio.median >= self.aim - 0.005
     }
@@ -211,7 +211,7 @@ impl FilterSizeCell {
         self.rows.iter().find(|row| row.filter == id.name())
     }
 
-    /// Rivals that are wrong more often than koel: what they do is less.
+    /// Rivals that are wrong more often than koel, and so do less work.
     pub fn looser_rivals(&self) -> Vec<String> {
         let Some(koel) = self.row(Id::Koel) else { return Vec::new() };
         let looser = |row: &&FilterSizeRow| {

@@ -91,7 +91,7 @@ fn summary(html: &mut String, cells: &[FilterCell]) {
     close_table(html);
 }
 
-/// What koel is to reach.
+/// koel's aims.
 fn aims_table(html: &mut String, cells: &[FilterCell]) {
     if aims(cells).next().is_none() {
         return;

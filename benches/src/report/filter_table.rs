@@ -9,7 +9,7 @@ use super::table::{lost, median, name_field, number_field, range, range_or_none,
 use super::{absent_in_words, grouped, significant};
 use crate::filters::Id;
 
-/// One cell: a filter a line.
+/// One cell: a line for each filter.
 pub fn filter_table(cell: &FilterCell) -> String {
     let base = cell.base_in_words();
     let mut headings = vec!["", "Mops", "min .. max", "false positives", "by best rival", "min .. max"];
@@ -32,7 +32,7 @@ pub fn filter_table(cell: &FilterCell) -> String {
     format!("{}\n{table}\n{lost}{}", cell.title(), absent_in_words(&cell.absent))
 }
 
-/// One size and width: a filter a line.
+/// One size and width: a line for each filter.
 pub fn filter_size_table(cell: &FilterSizeCell) -> String {
     let mut table = Columns::new(&[
         "",
@@ -62,14 +62,14 @@ pub fn filter_size_table(cell: &FilterSizeCell) -> String {
     )
 }
 
-/// Tells which rivals are wrong more often than koel, if any.
+/// Says which rivals are wrong more often than koel, if any.
 pub(super) fn looser_in_words(cell: &FilterSizeCell) -> Option<String> {
     let looser = cell.looser_rivals();
     (!looser.is_empty())
         .then(|| format!("Wrong more often than koel, and compared all the same: {}.", looser.join(", ")))
 }
 
-/// All throughput: koel and the best rival, a cell a line. Nothing, if there is none.
+/// All throughput, of koel and the best rival: a line for each cell. Empty if there is none.
 pub fn filter_summary_table(cells: &[FilterCell]) -> String {
     if cells.is_empty() {
         return String::new();
@@ -109,7 +109,7 @@ pub fn filter_summary_table(cells: &[FilterCell]) -> String {
     format!("Summary, in Mops; rivals are other cuckoo and quotient filters\n{table}\n")
 }
 
-/// What koel is to reach, an aim a line.
+/// koel's aims: a line for each.
 pub fn filter_aims_table(cells: &[FilterCell]) -> String {
     let mut table = Columns::new(&[
         "workload",
@@ -143,7 +143,7 @@ pub fn filter_aims_table(cells: &[FilterCell]) -> String {
     if any { format!("Aims: medians of the ratios of single rounds\n{table}\n") } else { String::new() }
 }
 
-/// All aims, with the cells that they stand in.
+/// All aims, with their cells.
 pub(super) fn aims(cells: &[FilterCell]) -> impl Iterator<Item = (&FilterCell, &Aim)> {
     cells.iter().flat_map(|cell| cell.aims.iter().map(move |aim| (cell, aim)))
 }

@@ -1,4 +1,4 @@
-//! Guarded stores: what was measured, and its table.
+//! Guarded stores: the measurements and their table.
 
 use serde::Serialize;
 
@@ -20,29 +20,29 @@ pub struct GuardCell {
     pub keys: u64,
     /// Threads.
     pub threads: usize,
-    /// Nobody, a filter, a cache, both.
+    /// Rows for the bare store, a filter, a cache, and both.
     pub rows: Vec<GuardRow>,
 }
 
-/// One way of standing before a store.
+/// One way to guard a store.
 #[derive(Debug, Serialize)]
 pub struct GuardRow {
-    /// What the tables call it.
+    /// Its name in the tables.
     pub entrant: &'static str,
     /// Look-ups per microsecond, all threads together.
     pub mops: Spread,
-    /// That by the bare store's of the same round.
+    /// The same, divided by that of the bare store in the same round.
     pub by_bare: Spread,
-    /// Of all look-ups, those that reached the store.
+    /// The fraction of all look-ups that reached the store.
     pub store_reads: f64,
-    /// Of absent keys that the filter was asked for, those that it took for present; 0 without a filter.
+    /// The fraction of the absent keys for which the filter was asked that it took for present; 0 without a filter.
     pub false_positive_rate: f64,
     /// Bytes of the filter and the cache.
     pub bytes: u64,
 }
 
 impl GuardRow {
-    /// Whether something stands before the store.
+    /// Whether there is a filter or a cache before the store.
     pub(super) fn is_guarded(&self) -> bool {
         self.entrant != "bare store"
     }
@@ -58,7 +58,7 @@ impl GuardRow {
     }
 }
 
-/// One workload on one store: an entrant a line.
+/// One workload on one store: a line for each entrant.
 pub fn guard_table(cell: &GuardCell) -> String {
     let headings =
         ["", "Mops", "min .. max", "by bare", "min .. max", "reach the store", "false positives", "bytes"];

@@ -189,7 +189,7 @@ fn latency(html: &mut String, cells: &[LatencyCell]) {
             let colors = if row.is_koel { &mut koel_colors } else { &mut peer_colors };
             lines.push(Line {
                 label: row.contestant,
-                // Up to what is told.
+                // Up to the last quantile that is known.
                 values: (0..QUANTILES.len()).map_while(|index| row.quantile(index)).collect(),
                 color: colors.next().copied().unwrap_or_default(),
                 is_koel: row.is_koel,
@@ -278,7 +278,7 @@ fn memory(html: &mut String, cells: &[MemoryCell]) {
     html.push_str("</details>\n</section>\n");
 }
 
-/// Cells that have the same `name`, in the order in which the first of each come.
+/// Groups of cells that have the same `name`, in the order of their first cells.
 pub(super) fn groups<'c, T, N: PartialEq>(cells: &'c [T], name: impl Fn(&'c T) -> N) -> Vec<(N, Vec<&'c T>)> {
     let mut groups: Vec<(N, Vec<&T>)> = Vec::new();
     for cell in cells {
@@ -297,7 +297,7 @@ pub(super) fn open_panels(html: &mut String, title: &str, about: &str) {
     add(html, format_args!("<section>\n<h3>{title}</h3>\n<p>{about}</p>\n<div class=\"panels\">\n"));
 }
 
-/// Who is out under some conditions.
+/// Contestants that are out under some conditions.
 pub(super) fn absent(html: &mut String, conditions: &str, absent: &[Absent]) {
     for absent in absent {
         add(html, format_args!("<p>{}: {}.</p>\n", escape(conditions), escape(&absent.in_words())));
@@ -308,7 +308,7 @@ pub(super) fn panel(html: &mut String, caption: &str, svg: &str) {
     add(html, format_args!("<figure><figcaption>{}</figcaption>{svg}</figure>\n", escape(caption)));
 }
 
-/// Opens a table; a heading that begins with `#` stands over numbers.
+/// Opens a table; a heading that begins with `#` is for a column of numbers.
 pub(super) fn open_table(html: &mut String, headings: &[&str]) {
     html.push_str("<div class=\"table\"><table><thead><tr>");
     for heading in headings {
@@ -332,7 +332,7 @@ pub(super) fn number(html: &mut String, text: &str) {
 /// A ratio, marked as ahead or behind.
 pub(super) fn judged(html: &mut String, value: Option<f64>) {
     let class = match value {
-        // What is written as 1.00 is not behind.
+        // A ratio that is shown as 1.00 is not behind.
         Some(value) if value >= 0.995 => "number ahead",
         Some(_) => "number behind",
         None => "number",

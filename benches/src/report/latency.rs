@@ -1,4 +1,4 @@
-//! Latency of maps and caches: what was measured.
+//! The measured latency of maps and caches.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use super::{Absent, duration_in_words};
 use crate::contestants::Id;
 use crate::stats::Spread;
 
-/// One kind of operation under the stopwatch; all contestants.
+/// One kind of timed operation; all contestants.
 #[derive(Debug, Serialize)]
 pub struct LatencyCell {
     /// What was timed.
@@ -16,35 +16,35 @@ pub struct LatencyCell {
     pub keys: u64,
     /// Threads.
     pub threads: usize,
-    /// What was subtracted from each time.
+    /// The overhead that was subtracted from each time.
     pub overhead_nanos: u64,
-    /// What the times of a row are called, in their order: the names of [`QUANTILES`].
+    /// The names of the times of a row, in their order: those of [`QUANTILES`].
     pub quantiles: [&'static str; QUANTILES.len()],
     /// The contestants.
     pub rows: Vec<LatencyRow>,
-    /// Who is out.
+    /// Contestants that are out.
     pub absent: Vec<Absent>,
 }
 
 /// One contestant's latency.
 #[derive(Debug, Serialize)]
 pub struct LatencyRow {
-    /// What the tables call it.
+    /// Its name in the tables.
     pub contestant: &'static str,
     /// Whether it is koel.
     pub is_koel: bool,
     /// Lookups, in all rounds, that missed a key while another thread replaced it.
     pub lost_reads: u64,
-    /// Operations timed in each round: a quantile wants at least one beyond it.
+    /// Operations timed in each round: a quantile requires at least one beyond it.
     pub samples: u64,
     /// Nanoseconds at each of [`QUANTILES`].
     pub nanos: Vec<Spread>,
-    /// Its p99.999 by papaya's of the same round, where both are told.
+    /// Its p99.999 divided by papaya's of the same round, if both are known.
     pub by_papaya: Option<Spread>,
 }
 
 impl LatencyRow {
-    /// What rounds of one contestant came to; `lost_reads` are of all of them.
+    /// The results of the rounds of one contestant; `lost_reads` is the sum over all of them.
     pub fn of<'a>(
         contestant: &'static str,
         is_koel: bool,
@@ -75,19 +75,19 @@ impl LatencyRow {
         rows
     }
 
-    /// Median over the rounds of a quantile; none if a round has too few samples to tell.
+    /// The median of a quantile over the rounds; `None` if a round has too few samples for it.
     pub fn quantile(&self, index: usize) -> Option<f64> {
         self.told(index).map(|spread| spread.median)
     }
 
     fn told(&self, index: usize) -> Option<&Spread> {
         let (_, quantile) = QUANTILES[index];
-        // The longest time needs none beyond it; the summand is for what the product is off by.
+        // The longest time needs no sample beyond it; the summand makes up for rounding errors of the product.
         let enough = quantile == 1.0 || self.samples as f64 * (1.0 - quantile) + 1e-6 >= 1.0;
         self.nanos.get(index).filter(|_| enough && self.samples > 0)
     }
 
-    /// From the round with the shortest to that with the longest, p99.99 and the longest time; `-` for what is not told.
+    /// The ranges over the rounds of p99.99 and of the longest time; `-` for a quantile that is not known.
     pub fn tail_ranges_in_words(&self) -> [String; 2] {
         [TAIL, QUANTILES.len() - 1].map(|index| {
             let words = |spread: &Spread| {
@@ -97,13 +97,13 @@ impl LatencyRow {
         })
     }
 
-    /// The same in words; `-` for none.
+    /// The same in words; `-` for `None`.
     pub fn quantile_in_words(&self, index: usize) -> String {
         self.quantile(index).map_or("-".to_owned(), duration_in_words)
     }
 }
 
-/// The quantiles of latency that are told, with their names; the last is the longest time.
+/// The quantiles of latency that are reported, with their names; the last is the longest time.
 pub const QUANTILES: [(&str, f64); 7] = [
     ("p50", 0.5),
     ("p90", 0.9),
@@ -114,10 +114,10 @@ pub const QUANTILES: [(&str, f64); 7] = [
     ("max", 1.0),
 ];
 
-/// Where p99.99 is in [`QUANTILES`].
+/// The index of p99.99 in [`QUANTILES`].
 const TAIL: usize = 4;
 
-/// Where p99.999 is in them, by which maps are compared.
+/// The index of p99.999, by which maps are compared.
 const COMPARED: usize = 5;
 
 /// Their names.

@@ -1,14 +1,14 @@
-//! Where and when the measuring was done.
+//! The machine, and the time, of the measurements.
 
 use serde::Serialize;
 
 use super::significant;
 use crate::pages;
 
-/// Where the measuring was done.
+/// The machine of the measurements.
 #[derive(Debug, Default, Serialize)]
 pub struct MachineInfo {
-    /// The processor, as the system calls it.
+    /// The processor, as named by the system.
     pub processor: String,
     /// Threads that run at once.
     pub cores: usize,
@@ -16,9 +16,9 @@ pub struct MachineInfo {
     pub system: String,
     /// When the run began, in universal time.
     pub began: String,
-    /// Percent of the processors' time that the machine gave to others while the program ran, as the system tells it.
+    /// The percentage of processor time that the machine gave to others while the program ran, as reported by the system.
     pub stolen_percent: Option<f64>,
-    /// Percent of it that other programs on this system had meanwhile.
+    /// The percentage that other programs on this system had meanwhile.
     pub others_percent: Option<f64>,
     /// The system's counts at the beginning.
     #[serde(skip)]
@@ -39,7 +39,7 @@ pub struct LineReads {
 }
 
 impl MachineInfo {
-    /// What the system tells about itself.
+    /// Gathers what the system reports about itself.
     pub fn detect() -> Self {
         let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
@@ -57,7 +57,7 @@ impl MachineInfo {
         }
     }
 
-    /// Tells what others had of the processors since [`MachineInfo::detect`].
+    /// Determines the share of processor time that others had since [`MachineInfo::detect`].
     pub fn conclude(&mut self) {
         let Some((before, now)) = self.ticks.zip(Ticks::now()) else { return };
         self.stolen_percent = Some(now.percent_since(before, |ticks| ticks.stolen));
@@ -70,7 +70,7 @@ impl MachineInfo {
         format!("{processor}, {cores} cores, {system}, huge pages: {huge_pages}")
     }
 
-    /// When it was, and how loud, in one line.
+    /// The time of the measurements, and how much others ran meanwhile, in one line.
     pub fn hour_in_words(&self) -> String {
         let (Some(stolen), Some(others)) = (self.stolen_percent, self.others_percent) else {
             return self.began.clone();
@@ -95,11 +95,11 @@ fn system() -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Ticks {
     all: u64,
-    /// That some program of this system had, this one among them, or a thread of the kernel.
+    /// Time of the programs of this system, this one included, and of the kernel's threads.
     busy: u64,
-    /// That this program had.
+    /// Time of this program.
     own: u64,
-    /// That other machines had on the same processors.
+    /// Time that other machines had on the same processors.
     stolen: u64,
 }
 
@@ -109,9 +109,9 @@ impl Ticks {
         Self::parse(&read("/proc/stat")?, &read("/proc/self/stat")?)
     }
 
-    /// Of the system's first line: `cpu`, then user, nice, system, idle, iowait, irq, softirq, steal, and what is in those
-    /// already; of this program's, after its name in parentheses, the fields from the third on: utime and stime are the 14th
-    /// and 15th.
+    /// Parses the system's first line: `cpu`, then user, nice, system, idle, iowait, irq, softirq, steal, and times that are
+    /// included in those; and this program's line: after its name in parentheses, the fields from the third on, where utime and
+    /// stime are the 14th and 15th.
     fn parse(system: &str, own: &str) -> Option<Self> {
         let fields = system.lines().next()?.strip_prefix("cpu ")?.split_whitespace().take(8);
         let fields: Vec<u64> = fields.map(str::parse).collect::<Result<_, _>>().ok()?;
@@ -121,13 +121,13 @@ impl Ticks {
         let (_, own) = own.rsplit_once(") ")?;
         let own: Vec<u64> = own.split(' ').skip(11).take(2).map(str::parse).collect::<Result<_, _>>().ok()?;
         let &[own_user, own_kernel] = own.as_slice() else { return None };
-        // Interrupts are nobody's, or this program's as well.
+        // Interrupts belong to no program, or to this one as well.
         let busy = user + nice + kernel;
         let all = busy + idle + iowait + irq + softirq + stolen;
         Some(Ticks { all, busy, own: own_user + own_kernel, stolen })
     }
 
-    /// What a part of the time grew by since `before`, in percent of all time since.
+    /// How much a part of the time has grown since `before`, in percent of all time since then.
     fn percent_since(self, before: Ticks, part: fn(&Ticks) -> u64) -> f64 {
         let all = self.all.saturating_sub(before.all).max(1);
         part(&self).saturating_sub(part(&before)) as f64 * 100.0 / all as f64

@@ -1,21 +1,22 @@
-//! A chart's lines, and their legend. Marks stand at the points: shapes tell lines apart for who does not see colors apart.
+//! A chart's lines, and their legend. Points have marks, whose shapes tell lines apart for readers who cannot tell colors
+//! apart.
 
 use super::chart::{push, text};
 
 const LEGEND_STEP: f64 = 20.0;
 
-/// What a line looks like, and what the legend calls it.
+/// A line's style, and its name in the legend.
 #[derive(Debug)]
 pub(super) struct Stroke<'a> {
     pub(super) label: &'a str,
     pub(super) color: &'a str,
-    /// It is thicker.
+    /// Such a line is thicker.
     pub(super) is_koel: bool,
-    /// It is broken, and has no marks.
+    /// Such a line is dashed, and has no marks.
     pub(super) is_computed: bool,
 }
 
-/// Around the point, in the order of lines: first all of them filled, then all of them hollow.
+/// Shapes around a point, in the order of lines: first all of them filled, then all of them hollow.
 const SHAPES: [&str; 6] = [
     "m-2.9 0a2.9 2.9 0 1 0 5.8 0a2.9 2.9 0 1 0-5.8 0z",
     "m-2.6-2.6h5.2v5.2h-5.2z",
@@ -25,7 +26,7 @@ const SHAPES: [&str; 6] = [
     "m-3-3h6l-6 6h6z",
 ];
 
-/// Draws the line at `position` through these points, and its part of the legend, whose corner is given.
+/// Draws the line with index `position` through these points, and its part of the legend, whose corner is given.
 pub(super) fn draw(
     svg: &mut String,
     position: usize,
@@ -53,7 +54,7 @@ pub(super) fn draw(
     text(svg, left + 25.0, at + 4.0, "label", label);
 }
 
-/// The mark of the line at `position`, in its color.
+/// The mark of the line with index `position`, in its color.
 fn mark(svg: &mut String, position: usize, (x, y): (f64, f64), color: &str) {
     let shape = SHAPES[position % SHAPES.len()];
     let is_hollow = position / SHAPES.len() % 2 == 1;

@@ -1,4 +1,4 @@
-//! What was measured, in the form that is printed, drawn and saved.
+//! The measurements, in the form in which they are printed, drawn and saved.
 
 pub mod cache;
 mod cache_chart;
@@ -41,7 +41,7 @@ use crate::error::CheckError;
 use crate::origin::Origin;
 use crate::pages::Pages;
 
-/// Everything one run of the program measured.
+/// Everything that one run of the program measured.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
     /// The command, its version and its options, in words.
@@ -50,9 +50,9 @@ pub struct Report {
     pub origin: Origin,
     /// The machine.
     pub machine: MachineInfo,
-    /// Whose tables had huge pages.
+    /// Which tables had huge pages.
     pub pages: Pages,
-    /// The checks that failed, and what else ended the run before all was measured; empty, if nothing did.
+    /// The checks that failed, and any other reason why the run ended before all was measured; empty if there was none.
     pub failures: Vec<String>,
     /// Throughput, cell by cell.
     pub throughput: Vec<Cell>,
@@ -75,44 +75,44 @@ pub struct Report {
 /// A contestant that is out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Absent {
-    /// What the tables call it.
+    /// Its name in the tables.
     pub contestant: String,
-    /// Where that was, as the tables name it.
+    /// The workload in which it went out, as the tables name it.
     pub since: String,
-    /// What it did, or could not do.
+    /// What it did wrong, or could not do.
     pub why: String,
 }
 
-/// What maps of one size take; all contestants.
+/// The memory of maps of one size; all contestants.
 #[derive(Debug, Serialize)]
 pub struct MemoryCell {
-    /// How the map came to hold its entries.
+    /// How the map was built.
     pub built: String,
     /// Entries.
     pub keys: u64,
     /// The contestants.
     pub rows: Vec<MemoryRow>,
-    /// Who is out.
+    /// Contestants that are out.
     pub absent: Vec<Absent>,
 }
 
 /// One contestant's bytes per entry.
 #[derive(Debug, Serialize)]
 pub struct MemoryRow {
-    /// What the tables call it.
+    /// Its name in the tables.
     pub contestant: &'static str,
     /// Whether it is koel.
     pub is_koel: bool,
-    /// As asked of the allocator.
+    /// As requested from the allocator.
     pub requested: f64,
     /// As the allocator rounds it up, with its own header.
     pub allocated: f64,
-    /// As the map itself says, if it does.
+    /// As the map itself reports it, if it does.
     pub own: Option<f64>,
 }
 
 impl Absent {
-    /// The contestant of `failure` is.
+    /// The contestant of `failure`, which is out.
     pub fn of(failure: CheckError) -> Self {
         Absent { contestant: failure.contestant, since: failure.workload, why: failure.detail }
     }
@@ -123,14 +123,14 @@ impl Absent {
     }
 }
 
-/// Who is out, a line each.
+/// The contestants that are out, a line for each.
 fn absent_in_words(absent: &[Absent]) -> String {
     absent.iter().map(|absent| absent.in_words() + "\n").collect()
 }
 
 impl Report {
-    /// All about what was measured, but for the figures: a line for the machine, for the hour, for the versions, for the
-    /// compiler, and a warning if there has to be one.
+    /// All about the measurements except the figures: lines for the machine, the time, the versions and the compiler, and a
+    /// warning if one is due.
     pub fn origin_in_words(&self) -> Vec<String> {
         let machine = format!("{}; {}", self.machine.in_words(), self.pages.in_words());
         let warning = self.origin.warning().map(str::to_owned);
@@ -150,7 +150,7 @@ impl Report {
     }
 }
 
-/// Tells that a contestant missed keys, if it did.
+/// Says that a contestant missed keys, if it did.
 pub fn lost_in_words(contestant: &str, lost_reads: u64) -> Option<String> {
     (lost_reads > 0)
         .then(|| format!("{contestant} missed keys that were there, in {} lookups", grouped(lost_reads)))
@@ -190,7 +190,7 @@ pub fn duration_in_words(nanos: f64) -> String {
     format!("{} {unit}", significant(value))
 }
 
-/// Three digits, as far as there are decimals to drop; two below 1, but for what is very small.
+/// Three significant digits, but no digit before the point is dropped; two below 1, except for very small numbers.
 pub fn significant(value: f64) -> String {
     match value {
         v if v >= 99.95 => format!("{v:.0}"),

@@ -4,14 +4,14 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// One table beside its published figures.
+/// One table, with the published figures.
 #[derive(Debug, Serialize)]
 pub struct PaperTable {
     /// What it shows.
     pub title: String,
-    /// Where the published figures come from, and how the measured ones were got.
+    /// The source of the published figures, and how the measured ones were obtained.
     pub source: String,
-    /// What stands over the columns.
+    /// The headings of the columns.
     pub headings: Vec<String>,
     /// The lines.
     pub rows: Vec<Vec<Value>>,
@@ -64,7 +64,7 @@ impl Value {
         Value::Text(text.into())
     }
 
-    /// A number with so many decimals.
+    /// A number with this many decimals.
     pub fn decimals(number: f64, decimals: usize) -> Self {
         Value::Number(number, format!("{number:.decimals$}"))
     }

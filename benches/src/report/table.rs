@@ -10,7 +10,7 @@ use super::{
 use crate::contestants::Id;
 use crate::stats::Spread;
 
-/// One cell: a contestant a line.
+/// One cell: a line for each contestant.
 pub fn throughput_table(cell: &Cell) -> String {
     let headings = ["", "Mops", "min .. max", "by best peer", "min .. max", "by papaya", "min .. max"];
     let mut table = Columns::new(&headings);
@@ -34,7 +34,7 @@ pub fn throughput_table(cell: &Cell) -> String {
     format!("{title}{limit}\n{about}\n{table}\n{lost}{}", absent_in_words(&cell.absent))
 }
 
-/// All throughput: koel and the best peer, a cell a line. Nothing, if there is none.
+/// All throughput, of koel and the best peer: a line for each cell. Empty if there is none.
 pub fn summary_table(report: &Report) -> String {
     if report.throughput.is_empty() {
         return String::new();
@@ -78,7 +78,7 @@ pub fn summary_table(report: &Report) -> String {
     format!("Summary, in Mops{}\n{table}\n", limits.collect::<String>())
 }
 
-/// One phase: a contestant a line.
+/// One phase: a line for each contestant.
 pub fn latency_table(cell: &LatencyCell) -> String {
     let mut headings = vec![""];
     headings.extend(QUANTILES.iter().map(|(name, _)| *name));
@@ -109,7 +109,7 @@ pub fn latency_table(cell: &LatencyCell) -> String {
     )
 }
 
-/// One size: a contestant a line.
+/// One size: a line for each contestant.
 pub fn memory_table(cell: &MemoryCell) -> String {
     let mut table = Columns::new(&["bytes per entry", "requested", "allocated", "memory_usage()"]);
     for row in &cell.rows {
@@ -124,7 +124,7 @@ pub fn memory_table(cell: &MemoryCell) -> String {
     format!("Memory: {}, {}\n{table}\n{absent}", keys_in_words(cell.keys), cell.built)
 }
 
-/// Who missed keys that were there, a line each.
+/// The contestants that missed keys that were there, a line for each.
 pub(super) fn lost<'a>(rows: impl Iterator<Item = (&'a str, u64)>) -> String {
     rows.filter_map(|(contestant, reads)| lost_in_words(contestant, reads)).map(|told| told + "\n").collect()
 }
@@ -142,7 +142,7 @@ pub(super) fn range_or_none(spread: Option<&Spread>) -> String {
     spread.map_or("-".to_owned(), range)
 }
 
-/// What is told of many ratios at once.
+/// The figure that stands for many ratios.
 pub(super) fn median(spread: Option<&Spread>) -> Option<f64> {
     spread.map(|spread| spread.median)
 }
@@ -156,7 +156,7 @@ pub(super) fn number_field(text: String) -> Field {
     Field::new(text).set_alignment(CellAlignment::Right)
 }
 
-/// Bold where koel is ahead; what is written as 1.00 is not behind.
+/// Bold where koel is ahead; a ratio that is shown as 1.00 is not behind.
 pub(super) fn ratio_field(value: Option<f64>) -> Field {
     let field = number_field(ratio(value));
     if value.is_some_and(|value| value >= 0.995) { field.add_attribute(Attribute::Bold) } else { field }

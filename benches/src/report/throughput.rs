@@ -1,4 +1,4 @@
-//! Throughput of maps: what was measured.
+//! The measured throughput of maps.
 
 use serde::Serialize;
 
@@ -19,18 +19,18 @@ pub struct Cell {
     pub threads: usize,
     /// How keys were drawn.
     pub dist: String,
-    /// Random cache lines that as many threads read per microsecond.
+    /// Random cache lines that the same number of threads read per microsecond.
     pub line_reads: Option<f64>,
     /// The contestants.
     pub rows: Vec<Row>,
-    /// Who is out.
+    /// Contestants that are out.
     pub absent: Vec<Absent>,
 }
 
 /// One contestant's throughput.
 #[derive(Debug, Serialize)]
 pub struct Row {
-    /// What the tables call it.
+    /// Its name in the tables.
     pub contestant: &'static str,
     /// Whether it is koel.
     pub is_koel: bool,
@@ -40,9 +40,10 @@ pub struct Row {
     pub mops: Spread,
     /// Lookups, in all rounds, that missed a key while another thread replaced it.
     pub lost_reads: u64,
-    /// That by the best peer's of the same round; if it holds its pin, by that of the best of all that hold one or need none.
+    /// The same, divided by the best peer's in the same round; if it holds its pin, divided by that of the best of all that
+    /// hold one or need none.
     pub by_best_peer: Option<Spread>,
-    /// That by papaya's of the same round; if it holds its pin, by that of papaya holding one.
+    /// The same, divided by papaya's in the same round; if it holds its pin, divided by that of papaya holding one.
     pub by_papaya: Option<Spread>,
 }
 
@@ -113,7 +114,7 @@ mod tests {
         assert_eq!(ratios[0], (Some(at(1.5)), Some(at(3.0))));
         assert_eq!(ratios[1], (Some(at(0.8)), Some(at(0.8))));
         assert_eq!(ratios[3], (Some(at(1.0)), Some(at(1.0))));
-        // Whoever it is that holds one.
+        // The best one, whichever contestant holds its pin.
         let rows = Cell::rows(vec![(Id::KoelHeld, at(40.0)), (Id::SccHashIndexHeld, at(80.0))]);
         assert_eq!(rows[0].by_best_peer, Some(at(0.5)));
         let alone = Cell::rows(vec![(Id::Koel, at(30.0))]);

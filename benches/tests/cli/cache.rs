@@ -44,7 +44,7 @@ fn bad_traces_exit_with_2_and_name_file_and_line() {
 
 #[test]
 fn a_trace_with_sizes_is_replayed_by_entries_and_by_bytes() {
-    // 200 keys of 10 kB, again and again; and each once more at once.
+    // 200 keys of 10 kB, again and again, each requested twice in a row.
     let lines: String = (0..4_000).map(|i| format!("{},10000\n", i / 2 % 200)).collect();
     let trace = file("sized.csv", &format!("key,size\n{lines}"));
     let args = ["cache", "--trace", &trace, "--sizes", "10,100", "--mib", "1,2"];
@@ -63,7 +63,7 @@ fn a_trace_with_sizes_is_replayed_by_entries_and_by_bytes() {
         assert_eq!(rows.len(), if by_bytes { 6 } else { 9 });
         let koel = &rows[0];
         assert_eq!((koel["cache"].as_str(), &koel["holds_too_much"]), (Some("koel"), &Value::Bool(false)));
-        // Every second request is for the key before.
+        // Every second request is for the previous key.
         assert!(koel["hit_ratio"].as_f64().unwrap() >= 0.5, "{koel}");
         for exact in cell["exact"].as_array().unwrap() {
             let all_fit = cell["capacity"] == 2 << 20 || cell["capacity"] == 200;
@@ -89,7 +89,7 @@ fn traces_of_one_name_have_curves_of_their_own() {
     assert_eq!(page.matches("<figure>").count(), 2);
 }
 
-/// A file may have any name, and tables and pages show it to whoever reads them.
+/// A file may have any name, and tables and pages show it to their readers.
 #[test]
 #[cfg(unix)]
 fn what_a_terminal_would_obey_in_a_trace_s_name_is_told_in_letters() {
@@ -188,7 +188,8 @@ fn speed_is_reported_with_hit_ratios_and_aims() {
         ("bytes per entry beyond key and value", "", 24.0),
         ("insert into a full cache, p99.99", "quick_cache", 1.0),
     ];
-    // Each of one cache after the other; whose policy is not the default, reads through only.
+    // The aims of one cache after the other; caches without the default policy have only those for look-ups that load on a
+    // miss.
     let expected = expected.iter().flat_map(|&(what, beside, aim)| {
         let own: &[&str] = if what.starts_with("read through") {
             &["", "koel-local, ", "koel-inline, ", "koel-inline-local, "]
@@ -202,7 +203,7 @@ fn speed_is_reported_with_hit_ratios_and_aims() {
     assert!(page.contains("<h2>Throughput of caches</h2>") && page.contains("<h3>Aims</h3>"));
 }
 
-/// Of keys that are equally popular a cache of a tenth of them holds a tenth of what is asked for; aims were not set for that.
+/// If keys are equally popular, a cache of a tenth of them has a tenth of the requested keys; aims were not set for that.
 #[test]
 fn keys_are_drawn_as_it_is_asked_for() {
     let small = ["--entries", "1k", "--keys", "10k", "--ops", "20k", "--rounds", "2", "--seconds", "0"];

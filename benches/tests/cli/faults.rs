@@ -1,4 +1,4 @@
-//! What becomes of a run when rivals do wrong, and when it is stopped.
+//! How a run ends when rivals fail, and when it is stopped.
 
 use std::fs;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// With few keys in few bits this rival grows, and its removals are wrong then: they fail an assertion of its own in debug
-/// builds, or take other keys away. Whatever it does, koel's figures are there.
+/// With few keys in few bits this rival grows, and then its removals are wrong: they fail an assertion of its own in debug
+/// builds, or remove other keys. Whatever it does, koel's figures are reported.
 #[test]
 fn a_rival_that_panics_or_is_wrong_does_not_end_the_run() {
     let json = Path::new(env!("CARGO_TARGET_TMPDIR")).join("faults.json");
@@ -46,7 +46,7 @@ fn a_rival_that_panics_or_is_wrong_does_not_end_the_run() {
     }
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(printed.contains("scalable_cuckoo_filter is out since contains beside a writer"), is_out);
-    // A wrong answer is told in the end, and a panic is none.
+    // A wrong answer is reported at the end, and a panic is not a wrong answer.
     let is_wrong = told.contains("check failed: scalable_cuckoo_filter in contains beside a writer");
     assert_eq!(output.status.code(), Some(i32::from(is_wrong)), "{told}");
     assert!(is_out || !is_wrong, "{told}");
@@ -99,6 +99,6 @@ fn a_run_that_nobody_reads_ends_without_a_word() {
     drop(printed);
     let output = child.wait_with_output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    // What a debug build says of itself is said on standard output.
+    // The warning of a debug build is on standard output.
     assert_eq!((output.status.code(), told.as_str()), (Some(0), ""));
 }

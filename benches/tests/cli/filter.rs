@@ -1,4 +1,4 @@
-//! `filter`: what it tells.
+//! `filter`: its output.
 
 use super::{prints, reports, words};
 
@@ -18,7 +18,7 @@ fn filters_are_reported_as_table_json_and_page() {
     }
 
     let cells = report["filters"].as_array().unwrap();
-    // Seven workloads with one and two threads, but for the two that have only one of these.
+    // Seven workloads with one and two threads, except two that have only one of these.
     assert_eq!(cells.len(), 2 * 12);
     for row in cells.iter().flat_map(|cell| cell["rows"].as_array().unwrap()) {
         assert_eq!(row["mops"]["samples"].as_array().unwrap().len(), 2);
@@ -33,7 +33,7 @@ fn filters_are_reported_as_table_json_and_page() {
     };
     assert_eq!(names(0), ["koel", "koel-semi-sorted", "koel-fixed", "cuckoofilter", "qfilter", "xorf"]);
     assert_eq!(names(1), ["koel", "koel-semi-sorted", "koel-fixed", "qfilter", "xorf"]);
-    // 8 bits of each slot, 95% of which are taken, and what is beside them.
+    // 8 bits for each slot, 95% of which are taken, and some overhead.
     let bits_per_key = sizes[0]["rows"][0]["bits_per_key"].as_f64().unwrap();
     assert!((8.0 / 0.96..12.0).contains(&bits_per_key), "{bits_per_key}");
 
@@ -61,7 +61,7 @@ fn tables_of_the_literature_are_reproduced_with_charts() {
         let columns = table["headings"].as_array().unwrap().len();
         assert!(table["rows"].as_array().unwrap().iter().all(|row| row.as_array().unwrap().len() == columns));
     }
-    // Four slots: 95% is published, and no less comes out.
+    // Four slots: 95% is published, and no less is measured.
     assert_eq!(tables[0]["rows"][2][1].as_f64(), Some(0.95));
     assert!(tables[0]["rows"][2][4].as_f64().unwrap() > 0.95);
     assert_eq!(tables[5]["headings"][2], "40,000 numeric ids");

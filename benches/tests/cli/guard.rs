@@ -1,4 +1,4 @@
-//! `koel-bench guard` from outside: where databases are made, nothing is left.
+//! `koel-bench guard` from outside: nothing is left in the folder of the databases.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ fn guard(folder: &Path, args: &[&str]) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts")
 }
 
-/// What is in the databases' folder, which is the only one there.
+/// Whether the databases' folder, the only one there, has anything in it.
 fn is_filled(folder: &Path) -> bool {
     let mut databases = fs::read_dir(folder).unwrap();
     databases
@@ -28,11 +28,11 @@ fn databases_are_removed_when_all_is_measured_and_drawn() {
         guard(folder.path(), &[&args[..], &[page.to_str().unwrap()]].concat()).wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-    // Of each workload on each store.
+    // One for each workload on each store.
     assert_eq!(fs::read_to_string(page).unwrap().matches("<svg ").count(), 8);
 }
 
-/// Whether whoever runs the tests ignores hang-ups, as `nohup` does: then the program does, too.
+/// Whether the tests run with hang-ups ignored, as under `nohup`: then the program ignores them, too.
 fn ignores_hang_ups() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -19,7 +19,7 @@ fn koel_bench(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_koel-bench")).args(args).output().expect("the program starts")
 }
 
-/// What stands between blanks, followed by `others`.
+/// The words between blanks, followed by `others`.
 fn words<'a>(line: &'a str, others: &[&'a str]) -> Vec<&'a str> {
     line.split(' ').chain(others.iter().copied()).collect()
 }
@@ -28,14 +28,14 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A file in the directory that cargo keeps for this package's tests: its name.
+/// Writes a file in the directory that cargo keeps for this package's tests. Returns its name.
 fn file(name: &str, text: &str) -> String {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::write(&path, text).expect("the test directory is writable");
     path.display().to_string()
 }
 
-/// The program must refuse these, and say so in these words.
+/// The program must refuse these arguments, with a message that has these words.
 #[track_caller]
 fn fails(args: &[&str], needles: &[&str]) {
     let output = koel_bench(args);
@@ -54,7 +54,7 @@ fn prints(args: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What it prints, the numbers of its report and the page, both in files of this name.
+/// Runs the program. Returns its output, the numbers of its report and the page, both from files of this name.
 #[track_caller]
 fn reports(name: &str, args: &[&str]) -> (String, Value, String) {
     let (json, html) = (file(&format!("{name}.json"), ""), file(&format!("{name}.html"), ""));

@@ -1,4 +1,4 @@
-//! `map`, `latency` and `memory`: what they tell.
+//! `map`, `latency` and `memory`: their output.
 
 use serde_json::Value;
 
@@ -112,13 +112,13 @@ fn memory_counts_what_is_allocated() {
     let options = "memory --keys 10k,10k,50,50 --maps rwlock,papaya,scc-hash-index";
     let (_, report, _) = reports("memory", &words(options, &[]));
     let row = |map: usize| &report["memory"][0]["rows"][map];
-    // hashbrown: 16,384 buckets of 16 bytes and one; papaya: a table and 16 bytes for each entry, at the least.
+    // hashbrown: 16,384 buckets of 16 bytes plus one; papaya: at least a table and 16 bytes for each entry.
     let rwlock = row(2)["requested"].as_f64().unwrap();
     assert!((27.0..29.0).contains(&rwlock), "{rwlock}");
     let papaya = row(0);
     assert!(papaya["requested"].as_f64().unwrap() > 24.0);
     assert!(papaya["allocated"].as_f64().unwrap() > papaya["requested"].as_f64().unwrap());
-    // What a kind of map takes once for all of a thread's is no part of the first.
+    // Memory that a kind of map allocates once for all of a thread's maps is not counted for the first.
     for (first, second) in [(0, 2), (4, 6)] {
         let of = |cell: usize| report["memory"][cell]["rows"][1]["requested"].as_f64().unwrap();
         assert_eq!(of(first), of(second), "scc::HashIndex: {}", report["memory"]);

@@ -1,4 +1,4 @@
-//! What is asked for wrongly is refused by name.
+//! Invalid options are refused by name.
 
 use std::process::Command;
 

@@ -35,7 +35,7 @@ fn tables_that_cannot_be_printed_exit_with_2_and_the_report_is_written() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("koel-bench: standard output: "), "{}", stderr(&output));
     serde_json::from_str::<Value>(&fs::read_to_string(&json).unwrap()).unwrap();
-    // A report that has no room leaves the other one.
+    // A report for which there is no room does not affect the other one.
     let html = file("unprinted.html", "");
     let args = ["memory", "--keys", "100", "--maps", "koel", "--json", "/dev/full", "--html", &html];
     fails(&args, &["/dev/full: "]);
@@ -65,7 +65,7 @@ fn a_report_in_the_file_that_tables_are_printed_to_comes_after_them() {
 fn a_report_that_has_no_room_leaves_what_was_there() {
     let (json, html) = (file("roomless.json", "an earlier run's"), file("roomless.html", ""));
     fs::remove_file(&html).unwrap();
-    // No file grows beyond 1 KiB then, and who tries is told so by an error, not by a signal.
+    // Then no file grows beyond 1 KiB, and an attempt fails with an error, not a signal.
     let script = "trap '' XFSZ; ulimit -f 2; exec \"$0\" memory --keys 100 --json \"$1\" --html \"$2\"";
     let mut command = Command::new("sh");
     command.args(["-c", script, env!("CARGO_BIN_EXE_koel-bench")]).args([&json, &html]);
