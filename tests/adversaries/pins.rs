@@ -24,8 +24,8 @@ fn turn_over(map: &HashMap<u64, u64, Seeded>, value: u64) {
     (0..KEYS).for_each(|key| assert!(map.pin().insert(key, value).is_some()));
 }
 
-/// Replaces all keys again and again for so many seconds, at a pace that a minute's waste is some hundred megabytes;
-/// `look` is told, some times a second, how many entries were replaced.
+/// Replaces all keys again and again for this many seconds, at such a pace that a minute's garbage is some hundred megabytes;
+/// `look` is called a few times a second with the number of replaced entries.
 fn churn(map: &HashMap<u64, u64, Seeded>, seconds: usize, mut look: impl FnMut(usize)) {
     let end = Instant::now() + Duration::from_secs(seconds as u64);
     for round in 1.. {
@@ -81,7 +81,7 @@ fn memory_under_held_pins_is_what_was_retired_and_is_told_and_used_again() {
         thread => hold(&map, thread == 2),
     });
     let retired = retired.into_inner();
-    // Free now, and what lists take that waited is told of: as much again finds its memory there.
+    // Free now, and the memory of the lists that waited is counted: as many entries again find their memory there.
     map.pin().flush();
     let held = map.memory_usage();
     (0..2 * retired as u64 / KEYS).for_each(|round| turn_over(&map, round));
@@ -98,7 +98,7 @@ fn memory_under_held_pins_is_what_was_retired_and_is_told_and_used_again() {
     assert!(at_last <= before + retired * ENTRY / 4, "{at_last} bytes stay of {held}: there were {before}");
 }
 
-/// Where the map's memory does not show it.
+/// Where the map's memory usage does not show it.
 #[test]
 fn what_waits_for_a_pin_is_told_where_entries_own_memory() {
     let map: HashMap<u64, String> = (0..KEYS).map(|key| (key, key.to_string())).collect();
@@ -106,7 +106,7 @@ fn what_waits_for_a_pin_is_told_where_entries_own_memory() {
     let pin = map.pin_owned();
     for round in 1..=20 {
         (0..KEYS).for_each(|key| assert!(map.pin().insert(key, "new".to_string()).is_some()));
-        // Bags that are not full are not more than what is in them.
+        // Bags that are not full take no more than their content.
         map.flush();
         assert_eq!(map.stats().waiting, round * KEYS as usize);
     }
@@ -130,7 +130,7 @@ fn a_cache_view_that_is_held_holds_up_what_was_evicted_and_no_more() {
     assert!(held >= least * 9 / 10, "{held} bytes do not tell of {least} that wait");
     assert!(held <= writes as usize * 64 + (1 << 20), "{held} bytes for {writes} writes");
     drop(view);
-    // What lists take that waited is told of then.
+    // The memory of the lists that waited is counted then.
     cache.flush();
     let most = cache.memory_usage();
     (0..writes).for_each(|key| cache.insert(key, key).unwrap());
@@ -160,7 +160,7 @@ fn a_thousand_threads_leave_no_memory_behind() {
         *most = used.max(*most);
     }
     println!("at most {early} bytes up to the 500th thread, {late} from there on");
-    // If each thread left its last batch behind, a hundred entries and more, it would be two megabytes.
+    // If each thread left its last batch behind, of a hundred entries and more, that would be two megabytes.
     assert!(late <= 1 << 20, "{late} bytes after 500 threads, {early} before");
     assert_eq!(map.len(), KEYS as usize);
 }

@@ -1,4 +1,4 @@
-//! What is done when the user's code has panicked, and what is not.
+//! The effects of operations in which the user's code has panicked.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -34,7 +34,7 @@ fn what_was_asked_for_is_done_when_the_listener_panics() {
     assert_eq!((smaller.capacity(), smaller.len()), (0, 0));
 }
 
-/// Each entry is told of once, and is out.
+/// Each entry is reported once, and is out.
 fn all_go(life: Duration, go: fn(&Cache<u64, u64>, &ManualClock)) {
     let (clock, told) = (ManualClock::new(), Arc::new(AtomicUsize::new(0)));
     let ear = Arc::clone(&told);
@@ -50,7 +50,7 @@ fn all_go(life: Duration, go: fn(&Cache<u64, u64>, &ManualClock)) {
     assert_eq!((cache.len(), told.load(Ordering::Relaxed)), (0, SEVERAL_SEGMENTS));
 }
 
-/// The last who has an error drops it when he finds a value instead: that value is dropped, too.
+/// The last waiter that has an error drops it when it finds a value instead: that value is dropped, too.
 #[test]
 fn a_value_that_was_found_does_not_leak_when_an_errors_drop_panics() {
     #[derive(Debug)]
@@ -92,7 +92,7 @@ fn all_is_cleared_and_purged_when_the_listener_panics() {
     });
 }
 
-/// What it owns writes to the cache when it is dropped.
+/// A value that writes to the cache when it is dropped.
 struct Writes<'c>(&'c Cache<u64, u64>);
 
 impl Drop for Writes<'_> {
@@ -127,8 +127,8 @@ fn answers_before_a_panic_are_handed_out() {
     assert!(out[..35].iter().zip(keys).all(|(found, key)| *found == Some(key)), "{out:?}");
 }
 
-/// The cache does not keep it: there is nothing to be looked up. The flight was closed when the weigher panicked, as its value
-/// might have expired.
+/// The cache does not keep the value: there is nothing to look up. The flight was closed when the weigher panicked, as its
+/// value might have expired.
 #[test]
 fn who_comes_after_a_leader_has_panicked_gets_what_the_next_one_loads() {
     let panics = Arc::new(AtomicBool::new(true));

@@ -1,4 +1,4 @@
-//! How often the user's code is asked, and that it is not asked under a lock.
+//! How often the user's code is called, and that it is not called under a lock.
 
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};
@@ -15,7 +15,7 @@ use crate::common::catch;
 
 type Shared = Arc<OnceLock<Weak<Cache<u64, u64>>>>;
 
-/// A cache whose weigher and expiries count how often they are asked of small keys, and insert another entry, as they may.
+/// A cache whose weigher and expiries count how often they are called for small keys, and insert another entry, as they may.
 fn counting() -> (Arc<Cache<u64, u64>>, Arc<[AtomicU64; 3]>) {
     let (shared, asked) = (Shared::default(), Arc::new([const { AtomicU64::new(0) }; 3]));
     let ask = |which: usize| {
@@ -66,7 +66,7 @@ fn what_an_entry_weighs_and_how_long_it_lives_is_asked_once_unlocked() {
     are_asked(2, &|| {
         cache.get_many_or_insert_with(&[4, 5], &mut [None; 2], |keys| keys.into_iter().map(|k| (k, k)))
     });
-    // Under the lock, as what is decided there is weighed there.
+    // Under the lock: a value that is decided there is weighed there.
     let decided = catch(|| cache.compute(1, |_| Operation::<_, ()>::Insert(7)));
     assert!(decided.unwrap_err().contains("the same map"));
     assert_eq!((cache.get(&1), cache.len()), (Some(2), 10));
@@ -165,7 +165,7 @@ fn what_has_left_is_dropped_with_the_last_view_that_is_older_than_a_flush() {
 }
 
 thread_local! {
-    /// Comparisons ask which keys are due.
+    /// Whether comparisons ask which keys are due.
     static ASKS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -181,7 +181,7 @@ impl PartialEq for Curious {
     fn eq(&self, other: &Self) -> bool {
         if ASKS.take() {
             let cache = CURIOUS.get().expect("it is made first");
-            // Whichever shard of loads a key is of, another of these is of the same one.
+            // Whichever shard of loads a key is in, another of these keys is in the same one.
             (0..MANY).for_each(|key| _ = cache.needs_refresh(&Curious(key)));
             ASKS.set(true);
         }
@@ -197,7 +197,7 @@ impl Hash for Curious {
     }
 }
 
-/// Where it is compared with keys that are being loaded, too.
+/// Also if it is compared with keys that are being loaded.
 #[test]
 fn a_key_that_is_compared_may_ask_which_are_due() {
     let clock = ManualClock::new();

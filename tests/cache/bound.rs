@@ -1,4 +1,4 @@
-//! The bound, watched by a reader while others write: it holds at every moment, not only in the end.
+//! The bound, watched by a reader while others write: it holds at every moment, not only at the end.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use koel::{Cache, CacheBuilder, Policy};
 use crate::common::{Rng, env_number, on_threads, seed};
 use crate::{POLICIES, SEVERAL_SEGMENTS, weighing_values};
 
-/// How much a cache may hold, as whoever changes that says, and how often that has changed.
+/// How much a cache may hold, as noted by the thread that changes it, and how often that has changed.
 struct Allowed {
     most: AtomicU64,
     changes: AtomicU64,
@@ -20,7 +20,7 @@ impl Allowed {
         self.changes.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Looks once. Says nothing if what is allowed has changed meanwhile.
+    /// Checks once. Draws no conclusion if the allowed amount has changed meanwhile.
     fn check(&self, cache: &Cache<u64, u64>, by_entries: bool) {
         let before = self.changes.load(Ordering::SeqCst);
         let most = self.most.load(Ordering::SeqCst);
@@ -43,11 +43,11 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// A kind of cache: what may change in it.
+/// A kind of cache, and what may change in it.
 #[derive(Clone, Copy)]
 struct Scene {
     capacity: u64,
-    /// Weights are random, and now and then as much as there may be.
+    /// Weights are random, and now and then as great as possible.
     weighed: bool,
     resized: bool,
 }
@@ -101,7 +101,7 @@ fn bound_holds(scene: Scene, builder: CacheBuilder<u64, u64>, policy: Policy) {
                     std::thread::yield_now();
                 }
             }
-            // Once at least, however threads are scheduled.
+            // At least once, however threads are scheduled.
             _ => loop {
                 allowed.check(&cache, !scene.weighed);
                 looks += 1;
@@ -135,7 +135,7 @@ fn bound_holds_in_a_cache_of_entries() {
     in_all_policies(scene, || Cache::builder().max_entries(2100));
 }
 
-/// Some segments have no quota but what they borrow.
+/// Some segments have no quota except what they borrow.
 #[test]
 fn bound_holds_in_a_tiny_cache_of_several_segments() {
     for capacity in [1, 3, 6] {

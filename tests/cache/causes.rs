@@ -1,4 +1,4 @@
-//! What a listener is told of why an entry has left, where there are two causes.
+//! Which cause a listener is told if an entry has left for two causes.
 
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::{POLICIES, listening};
 #[test]
 fn who_grows_is_replaced_though_it_is_its_old_value_that_makes_room() {
     for policy in POLICIES {
-        // The other was hit often enough to outlive it, or not.
+        // The other entry was, or was not, hit often enough to outlive it.
         for (key, hits) in [1, 2].into_iter().flat_map(|key| (0..3).map(move |hits| (key, hits))) {
             let builder = Cache::builder().max_weight(100).weigher(|_, value| *value).policy(policy);
             let (builder, told) = listening(builder.estimated_entries(10));
@@ -46,7 +46,7 @@ fn who_is_in_the_way_and_has_expired_has_expired() {
     }
 }
 
-/// Somebody asked for it, but nobody could have had it any more.
+/// It was requested, but could not be returned any more.
 #[test]
 fn who_is_cleared_away_and_has_expired_has_expired() {
     for policy in POLICIES {
@@ -79,7 +79,7 @@ fn who_expires_while_it_is_told_to_go_has_expired() {
     assert_eq!((cache.len(), cache.stats().expirations), (0, 1));
 }
 
-/// Its segment has had room for the one, and asks others for the other.
+/// Its segment had room for the one entry, and asks other segments for room for the other.
 #[test]
 fn who_has_expired_where_a_heavier_one_comes_has_expired() {
     for policy in POLICIES {
@@ -100,7 +100,7 @@ fn who_has_expired_where_a_heavier_one_comes_has_expired() {
     }
 }
 
-/// No lock is held when the listener is told: meanwhile others put the key in again, and take that out.
+/// No lock is held when the listener is told: meanwhile other threads insert the key again, and remove it.
 #[test]
 fn of_two_values_of_a_key_either_may_be_told_of_first() {
     let (barrier, told) = (Arc::new(Barrier::new(2)), Arc::<Mutex<Vec<_>>>::default());

@@ -1,4 +1,4 @@
-//! Keys of one hash: a cache has room for eight of them, however much it may hold.
+//! Keys with one hash: a cache has room for eight of them, however much it may hold.
 
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash};
 
@@ -13,12 +13,12 @@ impl Hash for Alike {
     fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
 }
 
-/// The same for each cache, and not one of those of which both buckets are the same.
+/// The same for each cache, and not one for which both buckets are the same.
 type Hasher = BuildHasherDefault<DefaultHasher>;
 
 const ROOM: usize = 8;
 
-/// A cache with room for many, and of the eight keys all but one were hit so often, and that one less.
+/// A cache with room for many. Of its eight keys all but one were hit `hits` times, and that one `less` times.
 fn one_is_hit_less(policy: Policy, hits: usize, less: usize, which: usize) {
     let builder = Cache::builder().max_entries(10_000).policy(policy).hasher(Hasher::default());
     let cache: Cache<Alike, usize, Hasher> = builder.build();
@@ -38,7 +38,7 @@ fn where_a_key_has_no_room_who_was_hit_the_least_goes() {
     for (policy, which) in POLICIES.into_iter().flat_map(|policy| (0..ROOM).map(move |key| (policy, key))) {
         one_is_hit_less(policy, 1, 0, which);
         if policy != Policy::Clock {
-            // Which has one bit for each.
+            // This policy has one bit for each entry.
             one_is_hit_less(policy, 2, 1, which);
         }
     }

@@ -1,5 +1,5 @@
-//! `Eq` that looks up other keys where it compares keys that are being loaded: under a lock, and so nobody else's code may run
-//! from there.
+//! An `Eq` that looks up other keys when it compares keys that are being loaded: it runs under a lock, and so no other user
+//! code may run from there.
 
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};
@@ -12,7 +12,7 @@ use std::time::Duration;
 use koel::{Cache, LoadError, ManualClock};
 
 thread_local! {
-    /// What the next comparison of equal keys does on the way.
+    /// What the next comparison of equal keys does in addition.
     static ON_THE_WAY: Cell<Option<fn()>> = const { Cell::new(None) };
 }
 
@@ -42,7 +42,8 @@ const LOADED: Key = Key(1);
 const EXPIRED: Key = Key(100);
 const LIFE: Duration = Duration::from_secs(10);
 
-/// While `LOADED` is being loaded another thread does `first`, and then asks for it; where that is compared it does `look`.
+/// While `LOADED` is being loaded another thread does `first`, and then asks for that key; when the key is compared it does
+/// `look`.
 fn look_where_it_is_compared<V: Clone + Default + Send + Sync>(
     cache: &'static Cache<Key, V>,
     first: fn(),
@@ -92,7 +93,7 @@ fn no_listener_is_told_from_a_comparison() {
     assert!(TOLD.load(Ordering::Relaxed) > 0, "by who finds it without a lock");
 }
 
-/// Says that it is dropped, and writes to its cache.
+/// A value that notes that it is dropped, and writes to its cache.
 struct Writes;
 
 static DROPPED: AtomicUsize = AtomicUsize::new(0);
@@ -110,7 +111,7 @@ impl Drop for Writes {
     }
 }
 
-/// What has left a cache and is heavy is freed by whoever comes by, such as who finds what has expired.
+/// Heavy entries that have left a cache are freed by any caller, such as one that finds an expired entry.
 #[test]
 fn nothing_is_dropped_from_a_comparison() {
     HEAVY.insert(EXPIRED, None).unwrap();

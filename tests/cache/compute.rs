@@ -1,4 +1,4 @@
-//! What `compute` decides is done to the entry that it has seen, also where others make room for the value meanwhile.
+//! The decision of `compute` is carried out on the entry that it has seen, even if room is made for the value meanwhile.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use pollster::block_on;
 use crate::common::{Rng, catch, env_number, on_threads, seed};
 use crate::{POLICIES, weighing_values};
 
-/// Heavier than a segment's share, so that others are asked for room, and no two alike.
+/// Heavier than a segment's share, so that other segments are asked for room; no two weights are equal.
 const HEAVY: u64 = 1 << 32;
 
 #[test]
@@ -23,7 +23,7 @@ fn a_value_replaces_the_one_it_was_made_from() {
                 let (mut seen, value) = (None, HEAVY + n * 4 + thread);
                 let answer = cache.compute(rng.below(3), |old| {
                     seen = old.copied();
-                    // With the lock held, for which others wait: they get it while this one asks for room.
+                    // With the lock held, for which other threads wait: they get it while this one asks for room.
                     std::thread::yield_now();
                     Operation::<_, ()>::Insert(value)
                 });
@@ -45,7 +45,7 @@ fn a_value_replaces_the_one_it_was_made_from() {
     }
 }
 
-/// What it was asked about was there when it was asked.
+/// The entry was there when the closure was called.
 #[test]
 fn an_entry_whose_time_ends_while_it_is_decided_about_is_decided_about_once() {
     let clock = ManualClock::new();
@@ -72,7 +72,7 @@ fn an_update_is_of_what_is_there_and_begins_its_time_anew() {
     assert_eq!(cache.update_or_insert(1, |_| unreachable!("there is none"), 10).unwrap(), 10);
     clock.advance(Duration::from_secs(1));
     assert_eq!(cache.update_or_insert_with(1, |n| n + 1, || unreachable!("it is there")).unwrap(), 11);
-    // What does not fit comes back, and the entry stays.
+    // A value that does not fit is handed back, and the entry stays.
     assert_eq!(cache.update(1, |n| n + 100).unwrap_err().value, 111);
     assert_eq!(cache.update_or_insert(2, |_| unreachable!("there is none"), 101).unwrap_err().key, 2);
     clock.advance(Duration::from_secs(1));
@@ -97,7 +97,7 @@ fn no_update_of_many_threads_is_lost() {
     }
 }
 
-/// It would wait for others, who may wait for its lock: it is told before any loader runs.
+/// It would wait for other threads, which may wait for its lock: it panics before any loader runs.
 #[test]
 fn who_decides_loads_nothing() {
     let (cache, inline) = (Cache::<u64, u64>::new(10), InlineCache::<u64, u64>::new(10));

@@ -1,4 +1,4 @@
-//! Small cases at the edge of what is promised. Most were wrong once.
+//! Small edge cases of what is promised. Most were wrong once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use crate::common::hashers::Through;
 use crate::common::{catch, env_number, on_threads, seeded};
 use crate::{POLICIES, Told, listening, weighing_values};
 
-/// Fails if `body` has not come to an end after some seconds, far more than it needs.
+/// Fails if `body` has not ended after some seconds, far more than it needs.
 pub(crate) fn comes_to_an_end(body: impl FnOnce() + Send + 'static) {
     let (done, wait) = channel();
     let thread = std::thread::spawn(move || {
@@ -28,7 +28,7 @@ pub(crate) fn comes_to_an_end(body: impl FnOnce() + Send + 'static) {
 fn same_capacity_again_loses_none_of_it() {
     comes_to_an_end(|| {
         let cache = weighing_values(1000).build();
-        // Borrowed from all segments, and given back: it is nobody's now.
+        // Borrowed from all segments, and given back: it belongs to no segment now.
         cache.insert(1, 1000).unwrap();
         cache.remove(&1);
         cache.set_capacity(1000);
@@ -60,20 +60,20 @@ fn every_change_of_capacity_can_be_used_in_full() {
 
 #[test]
 fn weights_near_the_largest_number_do_not_wrap() {
-    // One segment: of several, one that borrows may take from those that are full.
+    // One segment: with several, one that borrows may take from full ones.
     let builder = Cache::builder().max_weight(u64::MAX).estimated_entries(10);
     let cache = builder.weigher(|_: &u64, weight: &u64| *weight).build();
     cache.insert(1, 1 << 63).unwrap();
     cache.insert(2, (1 << 63) - 1).unwrap();
     assert_eq!(cache.weight(), u64::MAX);
-    // In the place of the one, and so instead of the other.
+    // It replaces the one entry, and so the other must go.
     cache.insert(1, u64::MAX).unwrap();
     assert_eq!((cache.len(), cache.get(&1)), (1, Some(u64::MAX)));
     cache.compute(1, |_| Operation::<_, ()>::Insert(5)).unwrap();
     assert_eq!(cache.weight(), 5);
 }
 
-/// Sums over segments while quota goes from one to the other.
+/// Sums over segments while quota moves from one to the other.
 #[test]
 fn sums_of_large_weights_do_not_wrap_either() {
     let cache = weighing_values(u64::MAX).build();
@@ -113,7 +113,7 @@ fn capacity_set_under_the_lock_panics_and_changes_nothing() {
     }
 }
 
-/// It might wait for another loader, who waits for the lock.
+/// It might wait for another loader, which waits for the lock.
 #[test]
 fn loading_under_the_lock_panics_and_loads_nothing() {
     let cache: Cache<u64, u64> = Cache::new(10);
@@ -134,7 +134,7 @@ fn loading_under_the_lock_panics_and_loads_nothing() {
     assert_eq!(cache.get_or_insert_with(2, || 7), 7);
 }
 
-/// It is taken out by whoever may lock.
+/// It is removed by a caller that may lock.
 #[test]
 fn an_expired_entry_is_no_hit_for_a_closure_under_the_lock() {
     let clock = ManualClock::new();
@@ -218,7 +218,7 @@ fn growth_that_fails_is_not_tried_again_at_once() {
         let before = CALLS.load(Ordering::Relaxed);
         (OLD..OLD + NEW).for_each(|key| cache.insert(key, key).unwrap());
         let calls = CALLS.load(Ordering::Relaxed) - before;
-        // Once for each key that comes, and for those there are as often as so many slots have been asked for in vain.
+        // Once for each new key, and for the present keys once each time that this many slots have been asked for in vain.
         assert!((NEW..8 * NEW).contains(&calls), "{policy:?}: {calls} calls");
         COLLIDE.store(false, Ordering::Relaxed);
         (OLD + NEW..OLD + 10 * NEW).for_each(|key| cache.insert(key, key).unwrap());
@@ -226,7 +226,7 @@ fn growth_that_fails_is_not_tried_again_at_once() {
     }
 }
 
-/// Of a cache that was not made for so many, whose tables and entries came as it filled.
+/// For a cache that was not made for so many entries, and whose tables and entries were allocated as it filled.
 #[test]
 fn what_is_purged_takes_less_memory() {
     let cache: Cache<u64, u64> = Cache::builder().max_weight(1 << 20).build();
@@ -239,7 +239,7 @@ fn what_is_purged_takes_less_memory() {
     assert!(cache.insert(1, 1).is_ok() && cache.get(&1) == Some(1));
 }
 
-/// Whoever asks for the length is at the table, and that may be freed at any time.
+/// A call for the length reads the table, which may be freed at any time.
 #[test]
 fn length_of_a_cache_that_grows_and_is_purged() {
     for _ in 0..20 {
@@ -285,12 +285,12 @@ fn an_entry_may_be_all_that_a_cache_holds() {
     cache.insert(1000, 1003).unwrap();
     assert_eq!((cache.len(), cache.weight(), cache.peek(&1000)), (1, 1003, Some(1003)));
     assert_eq!(told.lock().unwrap().len(), 100);
-    // And makes room again for as many as before.
+    // And there is room again for as many as before.
     cache.remove(&1000);
     for key in 0..100 {
         cache.insert(key, 10).unwrap();
     }
-    // Not for all, as segments get unequal shares of the keys: of 20,000 caches the worst had 76.
+    // Not for all of them, as segments get unequal shares of the keys: of 20,000 caches the worst had 76.
     assert!(cache.len() > 60, "{}", cache.len());
 }
 
@@ -302,7 +302,7 @@ fn nothing_leaves_before_a_cache_is_full_and_then_one_for_one() {
             let builder = Cache::builder().max_entries(capacity as usize).policy(policy).hasher(seeded(seed));
             let (builder, told) = listening(builder);
             let cache = builder.build();
-            // It may give up more for one that it takes for better.
+            // This policy may evict several entries for one that it considers better.
             let inserts = if policy == Policy::Adaptive { capacity } else { 4 * capacity };
             for key in 0..inserts {
                 cache.insert(key, key).unwrap();
@@ -318,7 +318,7 @@ fn nothing_leaves_before_a_cache_is_full_and_then_one_for_one() {
     }
 }
 
-/// The listener may use the cache that tells it, also to insert.
+/// The listener may use the cache that calls it, also to insert.
 #[test]
 fn a_listener_may_write_to_its_cache() {
     let slot: Arc<std::sync::OnceLock<std::sync::Weak<Cache<u64, u64>>>> = Arc::default();
@@ -344,7 +344,7 @@ fn a_listener_may_write_to_its_cache() {
     assert!(cache.len() <= 4);
 }
 
-/// Two entries that one place among some buckets cannot tell apart can be told apart among twice as many.
+/// Two entries that have one place among some buckets may have different ones among twice as many.
 #[test]
 fn whatever_is_not_asked_for_leaves_though_tables_have_doubled() {
     for policy in POLICIES {
@@ -372,7 +372,7 @@ fn whatever_is_not_asked_for_leaves_though_tables_have_doubled() {
     }
 }
 
-/// Entries that only expire: as many as come, in a cache that is made small.
+/// Entries only expire: as many as come, in a cache that is made small.
 #[test]
 fn a_bound_that_is_never_reached_costs_nothing_and_evicts_nothing() {
     const ENTRIES: u64 = 20_000;

@@ -1,5 +1,5 @@
-//! Who finds an entry that has expired waits for nobody, runs nothing of others' under some map's lock, and does not miss what
-//! has come in its place.
+//! A reader that finds an expired entry waits for nobody, runs no user code under another map's lock, and does not miss an
+//! entry that has replaced it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
@@ -10,12 +10,12 @@ use koel::{Cache, CacheBuilder, Cause, Clock, HashMap, ManualClock, Operation};
 use crate::common::on_threads;
 use crate::edges::comes_to_an_end;
 
-/// A cache of one segment, and the clock by which what it has lives a second.
+/// A cache of one segment whose entries live one second, and its clock.
 fn mortal(builder: CacheBuilder<u64, u64>) -> (Cache<u64, u64>, ManualClock) {
     mortal_of(10, builder)
 }
 
-/// The same, of so many entries, in as many segments as that takes.
+/// The same, for this many entries, in as many segments as that takes.
 fn mortal_of(entries: usize, builder: CacheBuilder<u64, u64>) -> (Cache<u64, u64>, ManualClock) {
     let clock = ManualClock::new();
     let builder = builder.max_entries(entries).time_to_live(Duration::from_secs(1)).clock(clock.clone());
@@ -44,7 +44,7 @@ fn a_look_up_does_not_wait_for_who_has_the_expired_entrys_segment() {
                 looked_up.wait();
             }
         });
-        // Whoever comes next takes it out.
+        // The next caller removes it.
         assert_eq!((cache.get(&1), cache.len(), cache.stats().expirations), (None, 0, 1));
     });
 }
@@ -91,7 +91,7 @@ fn a_listener_is_not_told_of_expired_entries_under_a_maps_lock() {
     assert_eq!((cache.get(&1), cache.len()), (None, 0));
 }
 
-/// A clock that lets another thread go on, once, before it says what time it is.
+/// A clock that lets another thread go on, once, before it returns the time.
 #[derive(Clone)]
 struct Interrupted {
     clock: ManualClock,
@@ -109,7 +109,8 @@ impl Clock for Interrupted {
     }
 }
 
-/// A key is refreshed before its time is over, and that is over before who has found the old entry has asked for the time.
+/// A key is refreshed before its time is over, and the old entry's time is over before the reader that has found it asks for
+/// the time.
 #[test]
 fn what_has_come_in_place_of_an_entry_that_expires_as_it_is_found_is_not_missed() {
     type LookUp = fn(&Cache<u64, u64>) -> Option<u64>;
@@ -159,7 +160,7 @@ fn what_has_expired_leaves_with_insertions_however_many_of_them_came_by_nothing_
     for key in 2000..4000 {
         cache.insert(key, key).unwrap();
     }
-    // All, but for one or another that was displaced to a bucket that had been looked through.
+    // All, except one or the other that was displaced to a bucket that had already been searched.
     let gone = cache.stats().expirations;
     assert!((1950..=2000).contains(&gone), "{gone}");
 }

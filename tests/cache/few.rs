@@ -1,4 +1,4 @@
-//! Few entries in several segments: they have the whole cache, not a share of it each.
+//! Few entries in several segments: they share the whole cache, and are not limited to a share each.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ fn weighing(max_weight: u64) -> CacheBuilder<u64, u64, Seeded> {
     crate::weighing_values(max_weight).hasher(seeded(seed()))
 }
 
-/// How often a loader is called for these keys, all of which fit, in so many rounds.
+/// How often a loader is called for these keys, all of which fit, in this many rounds.
 fn loads(cache: &Cache<u64, u64, Seeded>, keys: u64, rounds: u64, weight: u64) -> u64 {
     for _ in 0..rounds {
         for key in 0..keys {
@@ -40,7 +40,7 @@ fn heavy_entries_that_fit_stay() {
     let builder = || weighing(1 << 20);
     in_all_policies(builder, |cache| assert_eq!(loads(&cache, 5, 50, 200_000), 5));
     in_all_policies(builder, |cache| assert_eq!(loads(&cache, 20, 50, 50_000), 20));
-    // Segments have more of them here, and ask seldom.
+    // Segments have more entries here, and seldom ask others.
     in_all_policies(builder, |cache| {
         let loads = loads(&cache, 500, 20, 2000);
         assert!(loads <= 750, "{loads} loads of 500 keys, in 20 rounds");
@@ -72,7 +72,7 @@ fn a_cache_made_much_smaller_holds_what_fits() {
     );
 }
 
-/// Those that have left wait for some hundred others or more, but not if they are heavy.
+/// Entries that have left wait for a hundred others or more, but not if they are heavy.
 #[test]
 fn what_is_heavy_is_freed_soon() {
     const WEIGHT: u64 = 1 << 20;
@@ -93,7 +93,7 @@ fn what_is_heavy_is_freed_soon() {
     }
 }
 
-/// Whoever sends it away: threads that do little each, and one that only takes out what the other puts in.
+/// Whichever threads evict or remove it: threads that do little each, and one that only removes what the other inserts.
 #[test]
 fn what_is_heavy_is_freed_soon_whoever_sends_it_away() {
     const WEIGHT: u64 = 1 << 20;
@@ -109,11 +109,11 @@ fn what_is_heavy_is_freed_soon_whoever_sends_it_away() {
             let first = round * 56 + thread as u64 * 7;
             (first..first + 7).for_each(|key| cache.insert(key, Arc::clone(&value)).unwrap());
         });
-        // An eighth, and a 128th for each thread.
+        // An eighth, plus a 128th for each thread.
         check(64 + 64 / 8 + 8);
     }
     drop(cache);
-    // Each by itself: one that frees would do it for the others.
+    // Each by itself: one that frees memory would do so for the others.
     type Take = fn(&Cache<u64, Arc<()>>, u64);
     let takings: [Take; 6] = [
         |cache, key| assert!(cache.remove(&key).is_some()),
@@ -148,7 +148,7 @@ fn what_is_heavy_is_freed_soon_whoever_sends_it_away() {
     }
 }
 
-/// Fills a cache for 50 beside a thread that reads; how many were alive at the most.
+/// Fills a cache for 50 entries while another thread reads. Returns how many were alive at most.
 #[cfg(target_os = "linux")]
 fn most_alive_beside_a_reader() -> usize {
     const WEIGHT: u64 = 1 << 20;
@@ -171,8 +171,8 @@ fn most_alive_beside_a_reader() -> usize {
     })
 }
 
-/// Also where the system has stopped a thread that is reading: whoever writes lets it go on. On one processor, where it has to;
-/// if others do not take it meanwhile.
+/// Even if the system has stopped a thread that is reading: a writer lets it go on. On one processor, where that is necessary;
+/// provided that no other program takes the processor meanwhile.
 #[cfg(target_os = "linux")]
 #[test]
 fn what_is_heavy_is_freed_soon_if_a_reader_has_been_stopped() {
@@ -189,7 +189,7 @@ fn what_is_heavy_is_freed_soon_if_a_reader_has_been_stopped() {
 
 type Told = Arc<Mutex<Vec<(u64, Cause)>>>;
 
-/// A cache full of light entries that were hit, and what it has told of those that left. One of weight 500 lives no time.
+/// A cache full of light entries that were hit, and its reports of those that left. An entry of weight 500 expires at once.
 fn full_of_what_was_hit() -> (Cache<u64, u64, Seeded>, Told) {
     let told = Told::default();
     let ear = Arc::clone(&told);
@@ -214,7 +214,7 @@ fn who_is_told_of_evictions_is_told_of_what_is_turned_away() {
         (stats.insertions, stats.evictions, stats.turned_away, stats.evicted_weight),
         (1002, 2, 2, 901)
     );
-    // What is asked for no more goes in the end.
+    // Entries that are no longer requested leave in the end.
     let times = (0..1000).take_while(|_| {
         cache.insert(5000, 501).unwrap();
         cache.get(&5000).is_none()
@@ -224,7 +224,7 @@ fn who_is_told_of_evictions_is_told_of_what_is_turned_away() {
     assert!(told.lock().unwrap().len() > 1000);
 }
 
-/// As of any entry, whoever took it out.
+/// As with any entry, however it left.
 #[test]
 fn what_is_turned_away_when_its_time_is_over_has_expired() {
     let (cache, told) = full_of_what_was_hit();
@@ -235,7 +235,7 @@ fn what_is_turned_away_when_its_time_is_over_has_expired() {
     assert_eq!((stats.expirations, stats.evictions, stats.turned_away, stats.len), (1, 1, 1, 1000));
 }
 
-/// Nor does it cost those their places that are in other segments.
+/// Nor does it evict entries of other segments.
 #[test]
 fn what_is_turned_away_evicts_nobody_anywhere() {
     let cache = weighing(1 << 20).build();
@@ -251,14 +251,14 @@ fn what_is_turned_away_evicts_nobody_anywhere() {
         assert!(matches!(decided, Ok(Compute::Inserted(_, 400_000))));
         assert_eq!((cache.len(), cache.weight()), before);
     }
-    // Whoever comes again and again is taken in.
+    // An entry that comes again and again is admitted.
     let times = (0..20_000).take_while(|_| {
         cache.get_or_insert_with(7 << 32, || 400_000) == 400_000 && cache.peek(&(7 << 32)).is_none()
     });
     assert!(times.count() < 20_000);
 }
 
-/// Nor what others do not use: whoever comes next has room as before.
+/// Nor room that others do not use: the next entry has room as before.
 #[test]
 fn what_is_turned_away_takes_no_room_that_is_idle() {
     let cache = weighing(1 << 20).build();
@@ -270,7 +270,7 @@ fn what_is_turned_away_takes_no_room_that_is_idle() {
     for key in 900..1300 {
         cache.insert(1 << 32 | key, 900_000).unwrap();
         cache.insert(key, 600).unwrap();
-        // The heavy ones, each at once.
+        // The heavy ones, each immediately.
         let stats = cache.stats();
         assert_eq!(
             (stats.len as u64, stats.evictions, stats.turned_away),
@@ -286,7 +286,7 @@ fn skewed(rng: &mut Rng, n: u64) -> u64 {
     (n as f64).powf(uniform) as u64
 }
 
-/// Light entries are asked for the more often the lower their numbers, and heavy ones once each.
+/// Light entries are requested more often the lower their numbers, and heavy ones once each.
 #[test]
 fn heavy_entries_that_are_asked_for_once_push_out_few() {
     let cache = weighing(1 << 20).build();
@@ -305,7 +305,8 @@ fn heavy_entries_that_are_asked_for_once_push_out_few() {
     assert!(loads < 16_000, "{loads} loads");
 }
 
-/// One page of many times the others' weight, asked for often, is loaded a few times and then there, however hot they are.
+/// One page of many times the others' weight that is often requested is loaded a few times and then stays, however hot the
+/// others are.
 #[test]
 fn a_heavy_entry_that_is_asked_for_often_is_kept() {
     for (weight, every) in [(25_000, 20), (50_000, 20), (100_000, 5)] {

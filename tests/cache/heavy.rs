@@ -1,4 +1,4 @@
-//! Heavy entries that fit are there, however they came in and whatever was there before them.
+//! Heavy entries that fit are there, however they were inserted and whatever was there before them.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use crate::{POLICIES, SEVERAL_SEGMENTS, weighing_values};
 
 type Hashed = Cache<u64, u64, Seeded>;
 
-/// A cache of four segments, with other hash functions each time.
+/// A cache of four segments, with a different hash function each time.
 fn of_four(max_weight: u64, round: u64) -> Hashed {
     weighing_values(max_weight).hasher(seeded(seed() + round)).build()
 }
 
-/// To replace an entry is to use it, and who was let in once is not asked what it is worth again.
+/// Replacing an entry counts as a use, and an entry that was admitted once is not judged again.
 #[test]
 fn an_entry_that_grows_is_not_turned_away() {
     for after in [1001, 1010, 1500] {
@@ -53,7 +53,7 @@ fn a_cache_made_a_little_smaller_keeps_what_fits() {
     }
 }
 
-/// Also where each is heavier than a segment's share of what is left.
+/// Even if each is heavier than a segment's share of the remaining capacity.
 #[test]
 fn a_cache_made_much_smaller_keeps_as_many_heavy_entries_as_fit() {
     for policy in POLICIES {
@@ -70,7 +70,7 @@ fn a_cache_made_much_smaller_keeps_as_many_heavy_entries_as_fit() {
     }
 }
 
-/// Also where segments have many entries, one of them more than its share, and what is left over is not spare but theirs.
+/// Even if segments have many entries, one of them more than its share, and the remaining capacity is not spare but theirs.
 #[test]
 fn a_cache_of_many_entries_made_a_little_smaller_keeps_what_fits() {
     for round in 0..5 {
@@ -112,7 +112,7 @@ fn entries_that_fit_all_together_are_there_however_they_come() {
             assert_eq!(cache.len(), 5, "{name}");
         }
     }
-    // All at first, and then each grows.
+    // All are inserted first, and then each grows.
     for round in 0..5 {
         let cache = of_four(1 << 20, round);
         (0..5).for_each(|key| cache.insert(key, 1).unwrap());
@@ -121,7 +121,7 @@ fn entries_that_fit_all_together_are_there_however_they_come() {
     }
 }
 
-/// Also where what is loaded was there before, in other segments.
+/// Even if the loaded entries were there before, in other segments.
 #[test]
 fn a_dump_of_few_entries_that_fit_comes_back() {
     for policy in POLICIES {
@@ -142,7 +142,7 @@ fn a_dump_of_few_entries_that_fit_comes_back() {
     }
 }
 
-/// Who would have to push out many that are hit, or many at all, takes what is idle elsewhere instead.
+/// An entry that would have to evict many that are hit, or many at all, takes idle room elsewhere instead.
 #[test]
 fn a_heavy_entry_is_not_turned_away_while_other_segments_have_room() {
     for rounds in [1, 2] {
@@ -163,7 +163,7 @@ fn a_heavy_entry_is_not_turned_away_while_other_segments_have_room() {
     }
 }
 
-/// Nor are those in its way whose time is over.
+/// Nor are expired entries in its way.
 #[test]
 fn expired_entries_do_not_keep_heavy_ones_out() {
     for weight in [500_000, 900_000] {
@@ -172,7 +172,7 @@ fn expired_entries_do_not_keep_heavy_ones_out() {
         let builder = builder.weigher(|_, weight: &u64| *weight).time_to_live(Duration::from_secs(60));
         let cache = builder.build();
         (0..1000).for_each(|key| cache.insert(key, 1000).unwrap());
-        // So that hands meet hits.
+        // So that clock hands meet hits.
         (0..2).for_each(|_| (0..1000).for_each(|key| assert_eq!(cache.get(&key), Some(1000))));
         (1000..1100).for_each(|key| cache.insert(key, 1000).unwrap());
         clock.advance(Duration::from_secs(61));
@@ -182,7 +182,8 @@ fn expired_entries_do_not_keep_heavy_ones_out() {
     }
 }
 
-/// Its key is written to while it is loaded; it is heavier than a segment's share, and others would have to leave for it.
+/// The key is written to while it is loaded; the value is heavier than a segment's share, and other entries would have to leave
+/// for it.
 #[test]
 fn nobody_leaves_for_what_is_loaded_and_not_kept() {
     type Write = fn(&Hashed);
@@ -206,7 +207,7 @@ fn nobody_leaves_for_what_is_loaded_and_not_kept() {
 struct Key(u64);
 
 thread_local! {
-    /// What is to run on this thread when it copies a key.
+    /// The hook to run on this thread when it copies a key.
     static HOOK: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
 }
 
@@ -219,7 +220,7 @@ impl Clone for Key {
     }
 }
 
-/// Others fill the room that it was to have, and one of them has its key.
+/// Other entries fill the room that it was to have, and one of them has its key.
 #[test]
 fn nobody_leaves_for_what_is_loaded_from_a_dump_too_late() {
     let build = || {
@@ -231,7 +232,7 @@ fn nobody_leaves_for_what_is_loaded_from_a_dump_too_late() {
     let dump = old.dump();
     let filling = Arc::clone(&cache);
     HOOK.set(Some(Box::new(move || {
-        // On another thread, as this one puts something in.
+        // On another thread, as this one is inserting an entry.
         let fill = move || {
             filling.insert(Key(5000), 1).unwrap();
             (0..1000).for_each(|key| filling.insert(Key(key), 30).unwrap());

@@ -1,4 +1,4 @@
-//! Kinds of caches, which the laws hold for.
+//! The kinds of caches for which the laws hold.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use koel::{Cache, ManualClock, Policy, RandomState};
 
 use super::oracle::{Item, Lives, Told};
 
-/// Entries that a cache is made for so that it has several segments, whatever it may hold.
+/// A cache made for this many entries has several segments, whatever its bound.
 pub(crate) const SEVERAL_SEGMENTS: usize = 5000;
 
 /// What the bound is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bound {
     Entries,
-    /// By weight, but each weighs 1; in several segments, of which some may hold nothing.
+    /// By weight, but each entry weighs 1; in several segments, some of which may hold nothing.
     Ones,
-    /// In one segment, which grows.
+    /// By weight, in one segment, which grows.
     Weight,
-    /// In several segments, which borrow from one another.
+    /// By weight, in several segments, which borrow from one another.
     WeightOfMany,
 }
 
@@ -36,7 +36,8 @@ pub(crate) struct Kind {
     pub(crate) lives: Lives,
 }
 
-/// A cache with a listener, what that was told, and the clock. The same choices are the same run: so they seed the hashes.
+/// A cache with a listener, the listener's record, and the clock. Equal choices make equal runs: so the hashes are seeded by
+/// them.
 pub(crate) fn build(kind: Kind, seed: u64) -> (Cache<u64, Item>, Told, ManualClock) {
     let Kind { capacity, bound, policy, lives } = kind;
     let mut builder = Cache::builder().policy(policy).hasher(RandomState::with_seeds(seed, 1, 2, 3));

@@ -1,5 +1,5 @@
-//! Who waits, for a lock or for a loader, while time goes by: an entry lives from when it is there, what has expired meanwhile
-//! leaves for that cause, and what others have put in meanwhile is found.
+//! Callers that wait, for a lock or for a loader, while time goes by: an entry's life begins when it is there, an entry that
+//! has expired meanwhile leaves for that cause, and values that others have inserted meanwhile are found.
 
 use std::future::{Future, pending};
 use std::pin::pin;
@@ -14,8 +14,8 @@ use crate::{listening, weighing_values};
 
 const LIFE: Duration = Duration::from_secs(50);
 
-/// Long enough for a thread to come to where it waits. Where it does not, it comes when the time has passed, and a test says
-/// less than it could.
+/// Long enough for a thread to begin to wait. If a thread is slower, it comes when the time has passed, and a test proves less
+/// than it could.
 const A_WHILE: Duration = Duration::from_millis(30);
 
 /// A key that is never there.
@@ -25,7 +25,7 @@ fn living(clock: &ManualClock) -> CacheBuilder<u64, u64> {
     Cache::builder().max_entries(2).time_to_live(LIFE).clock(clock.clone())
 }
 
-/// Does something on another thread, which waits for the cache's only lock while so much time goes by.
+/// Does something on another thread, which waits for the cache's only lock while this much time goes by.
 fn waits_for_the_lock<R: Send>(
     cache: &Cache<u64, u64>,
     (clock, time): (&ManualClock, Duration),
@@ -45,7 +45,7 @@ fn waits_for_the_lock<R: Send>(
     })
 }
 
-/// Whoever inserts it, and however long he has waited.
+/// Whichever call inserts it, and however long it has waited.
 #[test]
 fn an_entry_lives_from_when_it_is_there() {
     type Insert = fn(&Cache<u64, u64>);
@@ -85,7 +85,7 @@ fn an_entry_does_not_grow_older_while_it_is_weighed() {
     assert_eq!((cache.get_or_insert_with(2, || 2), cache.time_left(&2)), (2, Some(LIFE)));
 }
 
-/// Whoever takes it out, or puts another in its place.
+/// Whichever call removes or replaces it.
 #[test]
 fn what_expires_while_somebody_waits_to_take_it_out_has_expired() {
     type Take = fn(&Cache<u64, u64>);
@@ -111,7 +111,8 @@ fn what_expires_while_somebody_waits_to_take_it_out_has_expired() {
     }
 }
 
-/// The value did not come from whom they waited for; but it is there. Who is not patient enough to see it put in tells nothing.
+/// The value did not come from the loader they waited for; but it is there. A waiter that gives up before it is inserted proves
+/// nothing.
 #[test]
 fn who_has_waited_in_vain_finds_what_others_have_put_in() {
     type Ask = fn(&Cache<u64, u64>, Duration) -> Option<u64>;
@@ -145,12 +146,12 @@ fn who_has_waited_in_vain_finds_what_others_have_put_in() {
     }
 }
 
-/// Shows an hour more when it has been read so often.
+/// A clock that shows one more hour after this many reads.
 #[derive(Clone)]
 struct Jumps(ManualClock, Arc<AtomicUsize>);
 
 impl Jumps {
-    /// None of the reads to come.
+    /// Never: after none of the reads to come.
     const NEVER: usize = usize::MAX;
 
     fn new() -> Self {
@@ -172,7 +173,7 @@ impl Clock for Jumps {
     }
 }
 
-/// Whenever its time ends: what is told of it agrees with the answer.
+/// Whenever its time ends: the report to the listener agrees with the answer.
 #[test]
 fn what_expires_while_others_make_room_for_its_new_value_is_not_updated() {
     let mut answers = [0, 0];
@@ -206,7 +207,7 @@ fn what_expires_while_others_make_room_for_its_new_value_is_not_updated() {
     assert!(answers[0] > 0 && answers[1] > 0, "{answers:?}");
 }
 
-/// Whenever its time ends before it is there.
+/// Whenever its time ends before it is inserted.
 #[test]
 fn what_expires_as_a_dump_is_loaded_is_handed_back() {
     let mut taken = 0;

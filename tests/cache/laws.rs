@@ -15,7 +15,7 @@ fn obeys_the_laws(bound: Bound) {
     let (seed, steps) = (seed(), env_number("KOEL_CACHE_STEPS", 700));
     for capacity in [0, 1, 2, 3, 7, 100, 5000] {
         for (policy, lives) in POLICIES.into_iter().flat_map(|policy| LIVES.map(|lives| (policy, lives))) {
-            // The large ones must fill.
+            // Large caches must become full.
             let steps = steps.max(3 * capacity as usize / 2);
             run(Kind { capacity, bound, policy, lives }, steps, Rng::new(seed ^ capacity));
         }

@@ -1,4 +1,4 @@
-//! How long entries live, and what it takes to know that.
+//! How long entries live, and the memory that this takes.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn what_lives_for_ever_is_there_at_the_end_of_time() {
     assert_eq!(cache.get(&1), Some(1));
 }
 
-/// Hits that come shortly after each other count as one, but not so few as would let it go.
+/// Hits in quick succession count as one, but not so few are counted that the entry would expire.
 #[test]
 fn what_is_hit_again_and_again_is_there_however_short_it_may_be_idle() {
     for idle in [10, 1_000, 100_000, 1_000_000, 50_000_000].map(Duration::from_nanos) {
@@ -34,7 +34,7 @@ fn what_is_hit_again_and_again_is_there_however_short_it_may_be_idle() {
     }
 }
 
-/// Alone, and beside a time that is the same for all: the shorter counts.
+/// Alone, and together with a time that is the same for all: the shorter counts.
 #[test]
 fn each_may_be_idle_for_as_long_as_it_says() {
     for all in [None, Some(3 * SECOND)] {
@@ -45,7 +45,7 @@ fn each_may_be_idle_for_as_long_as_it_says() {
             builder = builder.time_to_idle(all);
         }
         let cache: Cache<u32, u32> = builder.build();
-        // 0: as all.
+        // 0: the same as for all.
         [0, 2, 4].iter().for_each(|seconds| cache.insert(*seconds, *seconds).unwrap());
         for _ in 0..3 {
             clock.advance(SECOND * 3 / 2);
@@ -60,13 +60,13 @@ fn each_may_be_idle_for_as_long_as_it_says() {
     }
 }
 
-/// Of deadlines and idle times, for all and of its own, what comes first; and to ask is no use.
+/// The earliest of deadlines and idle times, for all entries and of its own; and asking does not count as a use.
 #[test]
 fn what_an_entry_has_left_is_until_the_first_of_its_ends() {
     let seconds = |n: u32| Some(SECOND * n);
     let clock = ManualClock::new();
     let builder = Cache::builder().max_entries(10).clock(clock.clone());
-    // What key and value say: how long it lives, and how long it may be idle; 0 is for ever.
+    // Key and value determine how long it lives, and how long it may be idle; 0 is for ever.
     let own = |n: u32| (n > 0).then(|| SECOND * n);
     let cache: Cache<u32, u32> =
         builder.expiry(move |key, _| own(*key)).idle_expiry(move |_, value| own(*value)).build();
@@ -102,7 +102,7 @@ fn what_an_entry_has_left_is_told_by_each_cache_as_far_as_it_knows() {
         clock.advance(SECOND);
         cache.time_left(&1).unwrap()
     };
-    // Those that ask no clock.
+    // Caches without a clock.
     assert_eq!(left_of(Cache::builder().max_weight(1000)), Duration::MAX);
     assert_eq!(left_of(Cache::builder().max_weight(1000).weigher(|_, _| 7)), Duration::MAX);
     let left = |set: fn(CacheBuilder<u32, u32>) -> CacheBuilder<u32, u32>| {
@@ -115,7 +115,7 @@ fn what_an_entry_has_left_is_told_by_each_cache_as_far_as_it_knows() {
     assert_eq!(left(|builder| builder.time_to_live(Duration::MAX)), Duration::MAX);
 }
 
-/// By a dump it is as idle as it was, and what it may be idle for the new cache says.
+/// After a dump it is as idle as it was, and the new cache determines how long it may be idle.
 #[test]
 fn what_may_be_idle_for_its_own_time_is_restored_with_the_rest_of_it() {
     let of = |clock: &ManualClock, times: u32| -> Cache<u32, u32> {
@@ -138,7 +138,7 @@ fn what_may_be_idle_for_its_own_time_is_restored_with_the_rest_of_it() {
     assert_eq!(longer.peek(&20), Some(20));
 }
 
-/// Beside the entry, so many words: whatever is known of each is one.
+/// This many words in addition to the entry: one for each option.
 #[test]
 fn each_option_takes_its_own_words_of_an_entry() {
     const ENTRIES: u64 = 50_000;
@@ -162,7 +162,7 @@ fn each_option_takes_its_own_words_of_an_entry() {
     }
 }
 
-/// What the policy has noted of those who have expired goes, too.
+/// The policy's notes on expired entries go, too.
 #[test]
 fn what_is_purged_leaves_nothing_in_queues() {
     let clock = ManualClock::new();
@@ -175,7 +175,7 @@ fn what_is_purged_leaves_nothing_in_queues() {
     let purged = cache.memory_usage();
     cache.clear();
     assert!(purged <= cache.memory_usage() + 10_000, "{purged} purged, {} cleared", cache.memory_usage());
-    // What is there stays where it is in its queue.
+    // The present entries keep their positions in their queues.
     (0..1000).for_each(|key| cache.insert(key, key).expect("it is light"));
     cache.purge();
     cache.set_capacity(10);

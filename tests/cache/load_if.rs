@@ -1,4 +1,4 @@
-//! Values that are stale to who asks, and are loaded anew, once; `flight`'s own tests say what becomes of those who wait.
+//! Values that the caller considers stale, and that are reloaded, once; `flight`'s own tests cover waiters.
 
 use std::cell::Cell;
 use std::future::pending;
@@ -14,14 +14,14 @@ use crate::common::{LARGE, Source, catch, large, on_threads, shared_with_who_wai
 use crate::refresh::{AHEAD, LIFE, due};
 use crate::{listening, weighing_values};
 
-/// What everybody here finds stale.
+/// The value that all callers here consider stale.
 const OLD: u64 = 7;
 
 fn is_old(value: &u64) -> bool {
     *value == OLD
 }
 
-/// One whose key 1 has it.
+/// A cache whose key 1 has this value.
 fn old() -> Cache<u64, u64> {
     let cache = Cache::new(10);
     cache.insert(1, OLD).unwrap();
@@ -30,7 +30,7 @@ fn old() -> Cache<u64, u64> {
 
 type Call = fn(&Cache<u64, u64>, &dyn Fn() -> u64) -> u64;
 
-/// All calls that ask what is stale.
+/// All calls that ask whether a value is stale.
 const CALLS: [Call; 7] = [
     |cache, load| cache.get_or_insert_with_if(1, load, is_old),
     |cache, load| cache.try_get_or_insert_with_if(1, || Ok::<_, ()>(load()), is_old).unwrap(),
@@ -133,7 +133,8 @@ fn what_is_loaded_anew_has_a_life_of_its_own() {
     assert_eq!(told, [(1, OLD, Cause::Replaced), (1, 8, Cause::Replaced), (1, OLD, Cause::Expired)]);
 }
 
-/// What is due and not stale is refreshed; what is both is stale, and who cannot load it anew does not get it.
+/// A value that is due and not stale is refreshed; one that is both counts as stale, and a caller that cannot reload it does
+/// not get it.
 #[test]
 fn what_is_due_is_refreshed_unless_it_is_stale() {
     let (cache, _) = due();
@@ -150,7 +151,7 @@ fn what_is_due_is_refreshed_unless_it_is_stale() {
     assert!(cache.needs_refresh(&1));
 }
 
-/// What becomes stale while it is refreshed in vain is not returned.
+/// A value that becomes stale while it is refreshed in vain is not returned.
 #[test]
 fn what_cannot_be_refreshed_and_is_stale_by_now_is_not_returned() {
     let (cache, _) = due();
@@ -194,7 +195,8 @@ fn what_was_written_meanwhile_is_not_replaced() {
     }
 }
 
-/// It was called before the load began, and so marked nothing, and comes when that has seen the old value.
+/// The insertion was called before the load began, and so marked nothing, and takes effect when the load has seen the old
+/// value.
 #[test]
 fn an_insertion_on_its_way_is_not_replaced() {
     let (on_its_way, goes_on) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
@@ -221,7 +223,7 @@ fn an_insertion_on_its_way_is_not_replaced() {
     assert_eq!(cache.get(&1), Some(9));
 }
 
-/// A closure that decides about a key writes to the source as well, after it was loaded anew.
+/// A closure that decides about a key writes to the source as well, after the key was reloaded.
 #[test]
 fn what_was_read_before_a_closure_has_decided_is_not_kept() {
     type Decision = fn(&Cache<u64, u64>, &dyn Fn());
@@ -270,7 +272,7 @@ fn what_was_read_before_a_closure_has_decided_is_not_kept() {
                 scope.spawn(|| assert_eq!(cache.get_or_insert_with_if(1, || source.load(), is_old), OLD));
                 source.write(9);
             });
-            // Nobody waits for who has read the old one.
+            // Nobody waits for the reader of the old one.
             if kept.is_none() {
                 assert_eq!(cache.get_or_insert_with(1, || 9), 9);
                 assert_eq!(cache.remove(&1), Some(9));
@@ -281,7 +283,7 @@ fn what_was_read_before_a_closure_has_decided_is_not_kept() {
     }
 }
 
-/// Under its lock a cache loads nothing, and panics where a value is stale, as where it is missed.
+/// Under its lock a cache loads nothing, and panics if a value is stale, as it does for a missing one.
 #[test]
 fn nothing_is_loaded_under_the_lock() {
     let cache = old();

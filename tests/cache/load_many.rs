@@ -1,4 +1,4 @@
-//! Many keys of which those that are missed are loaded by one call; `flight`'s own tests say what becomes of who waits.
+//! Many keys, of which the missing ones are loaded by one call; `flight`'s own tests cover waiters.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use pollster::block_on;
 use crate::common::{LARGE, Rng, catch, large};
 use crate::weighing_values;
 
-/// What a source has for each key: nothing for every fifth.
+/// The source's value for each key; none for every fifth.
 fn value(key: u64) -> Option<u64> {
     (key % 5 != 0).then_some(key * 10)
 }
@@ -119,7 +119,7 @@ fn a_loader_that_panics_is_counted_and_leaves_the_keys_to_others() {
     assert_eq!(out, [Some(10), Some(20), Some(30)]);
 }
 
-/// What a loader returns may make the values, and fail at it.
+/// The iterator that a loader returns may compute the values, and fail at that.
 #[test]
 fn a_list_that_panics_is_counted_as_a_loader_that_does() {
     let cache: Cache<u64, u64> = Cache::new(10);
@@ -131,7 +131,7 @@ fn a_list_that_panics_is_counted_as_a_loader_that_does() {
     assert_eq!((stats.loads, stats.failed_loads, cache.len()), (1, 1, 1));
 }
 
-/// What was written while keys were being loaded is newer, and only of that key.
+/// A value that was written while keys were being loaded is newer, but only for its own key.
 #[test]
 fn a_load_gives_way_to_writes() {
     let cache: Cache<u64, u64> = Cache::new(10);
@@ -147,7 +147,7 @@ fn a_load_gives_way_to_writes() {
     assert_eq!([1, 2, 3, 4].map(|key| cache.get(&key)), [Some(8), None, Some(1), Some(40)]);
 }
 
-/// What is too heavy, or leaves at once for what comes after it, is handed out all the same.
+/// A value that is too heavy, or is evicted at once by the next one, is returned all the same.
 #[test]
 fn more_than_the_cache_can_hold_is_handed_out() {
     let cache = weighing_values(5).build();
@@ -157,7 +157,7 @@ fn more_than_the_cache_can_hold_is_handed_out() {
     assert!(!cache.contains_key(&1) && cache.weight() <= 5);
 }
 
-/// Who is told of what has left asks for a key that is still to be put, and for one that is there.
+/// A listener asks for a key that is still to be inserted, and for one that is there.
 #[test]
 fn a_listener_may_ask_for_what_has_come() {
     let told = Arc::new(Mutex::new(Vec::new()));
@@ -217,7 +217,7 @@ fn many_tasks_load_each_key_once() {
     assert_eq!((loaded.load(Ordering::Relaxed), cache.len()), (cache.len(), cache.stats().loads as usize));
 }
 
-/// Keys that are there cost no call.
+/// Present keys cost no call.
 #[test]
 fn what_is_there_is_not_loaded() {
     let cache: Cache<u64, u64> = Cache::new(10);
@@ -235,7 +235,7 @@ fn what_is_there_is_not_loaded() {
     assert_eq!(calls.get(), 0);
 }
 
-/// They would multiply in loaders that load.
+/// Otherwise sizes would multiply in loaders that themselves load.
 #[test]
 fn a_future_has_room_for_its_loader_once() {
     let (cache, inline) = (Cache::<u64, u64>::new(10), InlineCache::<u64, u64>::new(10));
@@ -287,7 +287,7 @@ fn what_others_have_loaded_by_the_time_a_loader_fails_is_handed_out() {
     assert_eq!((answer, out), (Err(LoadError::Loader("no")), [Some(40), None]));
 }
 
-/// Also what the cache has not kept.
+/// Also values that the cache has not kept.
 #[test]
 fn what_others_have_loaded_and_nobody_keeps_is_handed_out_all_the_same() {
     for is_async in [false, true] {

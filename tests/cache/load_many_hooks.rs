@@ -1,4 +1,4 @@
-//! Loads of many keys, in the midst of which code of the user's asks for those keys, or panics.
+//! Loads of many keys, during which user code asks for those keys, or panics.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,11 +12,11 @@ use crate::edges::comes_to_an_end;
 type Hook = Rc<dyn Fn()>;
 
 thread_local! {
-    /// After how many more calls of the user's code what is to run, once.
+    /// A hook, and after how many more calls of user code it is to run, once.
     static HOOK: RefCell<Option<(usize, Hook)>> = const { RefCell::new(None) };
 }
 
-/// Code of the user's is called.
+/// Called whenever user code is called.
 fn called() {
     let due = HOOK.try_with(|hook| {
         let mut hook = hook.borrow_mut();
@@ -35,7 +35,7 @@ fn called() {
     }
 }
 
-/// A key or a value that calls when it is cloned and dropped. `Eq` and `Hash` may not use a cache.
+/// A key or a value that calls this when it is cloned and dropped. `Eq` and `Hash` may not use a cache.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Calling(u32);
 
@@ -60,7 +60,7 @@ fn cache() -> Rc<Cache<Calling, Calling>> {
     Rc::new(cache)
 }
 
-/// Loads three keys, of which one is there and one comes twice; the loader has all but the last, and some others.
+/// Loads three keys, of which one is there and one occurs twice; the loader has all but the last, and some others.
 fn load_some(cache: &Cache<Calling, Calling>, as_task: bool) -> Result<Vec<Option<Calling>>, LoadError<()>> {
     let keys = [2, 0, 1, 2, 5].map(Calling);
     let mut out = [const { None }; 5];
@@ -78,7 +78,7 @@ fn load_some(cache: &Cache<Calling, Calling>, as_task: bool) -> Result<Vec<Optio
     loaded.map(|()| out.into())
 }
 
-/// Runs `hook` in the midst of a load, at each call of the user's code in turn; then what `after` has to say of what came.
+/// Runs `hook` during a load, at each call of user code in turn; then passes the result to `after`.
 fn at_each_call(
     hook: impl Fn(&Cache<Calling, Calling>) + Copy + Send + 'static,
     after: impl Fn(&Cache<Calling, Calling>, Result<Vec<Option<Calling>>, String>) + Send + 'static,
@@ -142,7 +142,7 @@ fn a_panic_in_the_midst_of_it_leaves_nobody_loading() {
     at_each_call(
         |_| panic!("as planned"),
         |cache, _| {
-            // Whoever was left loading would be waited for.
+            // If a load were left unfinished, this would wait for it.
             let again = load_some(cache, false).unwrap();
             assert_eq!(again[..4], [Some(20), Some(0), Some(10), Some(20)].map(|value| value.map(Calling)));
             assert!(again[4].is_none());

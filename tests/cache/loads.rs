@@ -1,4 +1,4 @@
-//! What a cache loads for who misses: once, whoever asks how; `flight`'s own tests say what becomes of those who wait.
+//! What a cache loads for callers that miss: once, whichever calls they use; `flight`'s own tests cover waiters.
 
 use std::cell::Cell;
 use std::future::{Future, pending, poll_fn};
@@ -17,7 +17,7 @@ use crate::common::{
 };
 use crate::weighing_values;
 
-/// Of a cache that holds 5.
+/// Too heavy for a cache that holds 5.
 const TOO_HEAVY: u64 = 6;
 
 #[test]
@@ -73,7 +73,8 @@ fn who_cannot_wait_is_told_so() {
     });
 }
 
-/// However many loaders he waits for: here the key is written to, so that he waits for another one when the first has failed.
+/// However many loaders it waits for: here the key is written to, so that it waits for another loader when the first has
+/// failed.
 #[test]
 fn who_waits_twice_waits_for_so_long_all_the_same() {
     let cache: Cache<u64, u64> = Cache::new(10);
@@ -98,7 +99,7 @@ fn who_waits_twice_waits_for_so_long_all_the_same() {
     });
 }
 
-/// By value, by reference, and of many keys, of which he has what has come all the same.
+/// By value, by reference, and for many keys, of which it gets those that have come.
 #[test]
 fn who_shares_errors_and_cannot_wait_is_told_so() {
     let cache: Cache<u64, u64> = Cache::new(10);
@@ -128,7 +129,7 @@ fn who_shares_errors_and_cannot_wait_is_told_so() {
     let answer = cache.try_get_many_or_insert_with_shared_timeout(&[1, 4, 3], &mut out, no_time, load);
     assert_eq!((answer, out), (Err(LoadError::TimedOut), [None, Some(40), Some(30)]));
 
-    // There must be somebody to wait for.
+    // There must be a leader to wait for.
     drop(leaders);
     let failed = Err(LoadError::Loader(Arc::new("no")));
     assert_eq!(cache.try_get_or_insert_with_shared_timeout(1, no_time, || Err("no")), failed);
@@ -138,7 +139,7 @@ fn who_shares_errors_and_cannot_wait_is_told_so() {
     assert_eq!(failed, Err(LoadError::Loader("no")));
 }
 
-/// What was written while a key was being loaded is newer.
+/// A value that was written while a key was being loaded is newer.
 #[test]
 fn a_load_gives_way_to_a_write() {
     type Write = fn(&Cache<u64, u64>);
@@ -199,7 +200,7 @@ fn what_is_too_heavy_is_loaded_and_not_kept() {
     assert_eq!(cache.get(&1), None);
 }
 
-/// Who waits when the loader fails gets its error, and loads nothing.
+/// A caller that waits when the loader fails gets its error, and loads nothing.
 #[test]
 fn an_error_is_shared_with_who_waits() {
     let cache: Cache<u64, u64> = Cache::new(10);
@@ -213,7 +214,7 @@ fn an_error_is_shared_with_who_waits() {
     assert_eq!((failed, cache.stats().failed_loads), (Err(LoadError::Loader(Arc::new("no"))), 1));
 }
 
-/// By a reference as well; and nobody copies a key that is there.
+/// By a reference as well; and a present key is never cloned.
 #[test]
 fn an_error_of_a_key_by_reference_is_shared_with_who_waits() {
     let cache: Cache<String, u64> = Cache::new(10);
@@ -235,7 +236,7 @@ fn an_error_of_a_key_by_reference_is_shared_with_who_waits() {
     assert_eq!(cache.stats().loads, 1);
 }
 
-/// It may be as old as what was refused.
+/// It may be as old as the value that was refused.
 #[test]
 fn what_is_being_loaded_for_a_key_that_retain_refuses_is_not_kept() {
     let cache: Cache<u64, u64> = Cache::new(10);
@@ -255,7 +256,7 @@ fn what_is_being_loaded_for_a_key_that_retain_refuses_is_not_kept() {
     assert!(!cache.contains_key(&1));
 }
 
-/// The last who waits drops what the leader has left for him, once he has a clone of it.
+/// The last waiter drops the value that the leader has left for it, once it has a clone.
 #[test]
 fn a_value_is_not_leaked_if_the_drop_of_the_one_it_is_cloned_from_panics() {
     let ledger = Ledger::new();
@@ -269,7 +270,7 @@ fn a_value_is_not_leaked_if_the_drop_of_the_one_it_is_cloned_from_panics() {
         };
         shared.get_or_insert_with(1, || {
             scope.spawn(wait);
-            // For it to wait; if it is late it drops its own.
+            // Gives it time to wait; if it is late it drops its own value.
             std::thread::sleep(Duration::from_millis(50));
             Fragile(ledger_of_values.value(7))
         });
@@ -278,8 +279,8 @@ fn a_value_is_not_leaked_if_the_drop_of_the_one_it_is_cloned_from_panics() {
     ledger.assert_settled("a cache whose loads were waited for");
 }
 
-/// Each function that hands a loader on by value has room for it twice: they would multiply, and once more in each loader that
-/// loads.
+/// Each function that passes a loader on by value has room for it twice: sizes would multiply, and again in each loader that
+/// itself loads.
 #[test]
 fn a_future_has_room_for_its_loader_twice_at_most() {
     let (cache, key): (Cache<u64, u64>, _) = (Cache::new(10), 1);
@@ -296,8 +297,8 @@ fn a_future_has_room_for_its_loader_twice_at_most() {
     assert!(sizes.iter().all(|&size| size < 3 * LARGE), "{sizes:?}");
 }
 
-/// It has written to the source, maybe, and what is being loaded was read before: whether that began before the closure, which
-/// the loader itself calls here, or while it ran.
+/// The closure may have written to the source, and the value that is being loaded was read before: whether the load began
+/// before the closure, which the loader itself calls here, or while it ran.
 #[test]
 fn a_closure_that_panics_keeps_out_what_is_being_loaded() {
     type Decides = fn(&Cache<u64, u64>, &dyn Fn() -> bool);

@@ -1,4 +1,4 @@
-//! The cache: laws against an oracle, the bound under threads, panics, and what once was wrong.
+//! The cache: laws checked by an oracle, the bound under threads, panics, and former errors.
 //!
 //! `KOEL_SEED`, `KOEL_CACHE_STEPS` (operations of each law's run, 700) and `KOEL_CACHE_SEEDS` (hash functions of the smallest
 //! caches, 60) make other and longer runs. `bound` and `threads` are best run with `--release`, and with
@@ -57,10 +57,10 @@ pub(crate) const POLICIES: [Policy; 3] = [Policy::Adaptive, Policy::Clock, Polic
 
 pub(crate) use kind::SEVERAL_SEGMENTS;
 
-/// What a listener was told: key, the value's number, cause.
+/// The record of a listener: key, the value's number, cause.
 pub(crate) type Told = Arc<Mutex<Vec<(u64, u64, Cause)>>>;
 
-/// Adds a listener that writes down what it is told.
+/// Adds a listener that records what it is told.
 pub(crate) fn listening<S>(builder: CacheBuilder<u64, u64, S>) -> (CacheBuilder<u64, u64, S>, Told) {
     let told = Told::default();
     let ear = Arc::clone(&told);
@@ -69,7 +69,7 @@ pub(crate) fn listening<S>(builder: CacheBuilder<u64, u64, S>) -> (CacheBuilder<
     (builder, told)
 }
 
-/// A cache of several segments, whose values are what they weigh.
+/// A cache of several segments, whose values are their weights.
 pub(crate) fn weighing_values(max_weight: u64) -> CacheBuilder<u64, u64> {
     Cache::builder().max_weight(max_weight).estimated_entries(SEVERAL_SEGMENTS).weigher(|_, value| *value)
 }

@@ -1,4 +1,4 @@
-//! What a recorder is told.
+//! What a recorder receives.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -41,6 +41,6 @@ fn a_recorder_is_told_what_the_stats_are_however_often() {
     let expected: BTreeMap<_, _> =
         expected.map(|(name, number)| (format!("koel_cache_{name}"), number)).collect();
     assert_eq!(*notes.seen.lock().unwrap(), expected);
-    // Else names could be told with each other's numbers.
+    // Otherwise names could be reported with each other's numbers.
     assert!((stats.insertions, stats.evictions, stats.evicted_weight, stats.failed_loads) == (4, 2, 8, 1));
 }

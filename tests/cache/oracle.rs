@@ -1,7 +1,7 @@
-//! What a cache must hold, by what it has been told to do and what it has told.
+//! What a cache must hold, by the operations on it and its reports to the listener.
 //!
-//! A cache may evict what it likes, but says so: every entry that was inserted is in the cache or has been told of, once,
-//! and with the right cause. So the oracle knows exactly what is there.
+//! A cache may evict any entry, but reports it: every entry that was inserted is in the cache or has been reported, once, and
+//! with the right cause. So the oracle knows exactly what is there.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use koel::{CacheStats, Cause};
 
-/// A value: its number is its own, the rest is what weigher and expiry function are to say.
+/// A value: its number is unique, the rest is what the weigher and the expiry function are to return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
-    /// In a box, so that memory that was freed shows.
+    /// In a box, so that access to freed memory is noticed.
     pub(crate) number: Box<u64>,
     pub(crate) weight: u64,
     pub(crate) lives: Option<Duration>,
@@ -25,7 +25,7 @@ impl Item {
     }
 }
 
-/// What the listener was told: key, number, cause.
+/// The record of the listener: key, number, cause.
 pub(crate) type Told = Arc<Mutex<Vec<(u64, u64, Cause)>>>;
 
 /// How entries expire.
@@ -33,7 +33,7 @@ pub(crate) type Told = Arc<Mutex<Vec<(u64, u64, Cause)>>>;
 pub(crate) struct Lives {
     pub(crate) to_live: Option<Duration>,
     pub(crate) to_idle: Option<Duration>,
-    /// Whether there are expiry functions: one says what the item says, the other [half of it](Item::idle).
+    /// Whether there are expiry functions: one returns the item's time, the other [half of it](Item::idle).
     pub(crate) own: bool,
 }
 
@@ -58,27 +58,27 @@ pub(crate) struct Held {
 /// What an operation may have done to entries other than its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// Looked one up.
+    /// It looked one up.
     Look,
-    /// Took some out.
+    /// It removed some.
     Remove,
-    /// Took all out.
+    /// It removed all.
     Clear,
-    /// Put one in.
+    /// It inserted one.
     Insert,
-    /// Changed the capacity.
+    /// It changed the capacity.
     Resize,
 }
 
 pub(crate) struct Oracle {
     held: BTreeMap<u64, Held>,
     lives: Lives,
-    /// Whether values weigh what they say.
+    /// Whether values have weights of their own.
     weighed: bool,
     pub(crate) now: Duration,
     pub(crate) capacity: u64,
     pub(crate) stats: CacheStats,
-    /// What the last entry weighed that left for its size.
+    /// The weight of the last entry that left for its size.
     pub(crate) last_evicted: u64,
 }
 
@@ -114,13 +114,13 @@ impl Oracle {
         alive.map(|(key, held)| (*key, held.clone())).collect()
     }
 
-    /// Entries were put back as they had been, and what left for them is to be told.
+    /// Entries were put back as they had been, and entries that left for them are to be reported.
     pub(crate) fn restore(&mut self, entries: BTreeMap<u64, Held>) {
         self.stats.insertions += entries.len() as u64;
         self.held.extend(entries);
     }
 
-    /// How many entries have expired and not been told of.
+    /// How many entries have expired and not been reported.
     pub(crate) fn expired(&self) -> usize {
         self.held.len() - self.alive().len()
     }
@@ -133,12 +133,12 @@ impl Oracle {
         self.held.values().map(|held| held.weight).sum()
     }
 
-    /// What a key's entry weighs, if there is one.
+    /// The weight of a key's entry, if there is one.
     pub(crate) fn held_weight(&self, key: u64) -> u64 {
         self.held.get(&key).map_or(0, |held| held.weight)
     }
 
-    /// A key was looked up, with a trace. What that returned must be what is here.
+    /// A key was looked up in a way that counts as a use. The result must be what is here.
     pub(crate) fn hit(&mut self, key: u64, seen: Option<u64>) {
         let expected = self.number(key);
         assert_eq!(seen, expected, "look-up of {key}");
@@ -152,7 +152,7 @@ impl Oracle {
         }
     }
 
-    /// An item was inserted, and what left for it has been taken account of.
+    /// An item was inserted, and entries that left for it have been taken account of.
     pub(crate) fn insert(&mut self, key: u64, item: &Item) {
         let shorter =
             |own: Option<Duration>, all| [own.filter(|_| self.lives.own), all].into_iter().flatten().min();
@@ -171,7 +171,7 @@ impl Oracle {
         self.stats.evicted_weight += self.weight_of(item);
     }
 
-    /// Takes account of what has left; `own` is the key of an insertion.
+    /// Takes account of entries that have left; `own` is the key of an insertion.
     pub(crate) fn told(&mut self, told: &Told, act: Act, own: Option<u64>) {
         for (key, number, cause) in told.lock().unwrap().drain(..) {
             let held = self.held.remove(&key).unwrap_or_else(|| panic!("told of {key}, which is not there"));
@@ -180,7 +180,7 @@ impl Oracle {
                 _ if self.has_expired(&held) => &[Cause::Expired],
                 Act::Look => &[],
                 Act::Remove | Act::Clear => &[Cause::Explicit],
-                // What grows may have to make room for itself.
+                // An entry that grows may itself have to leave.
                 Act::Insert if own == Some(key) => &[Cause::Replaced, Cause::Size],
                 Act::Insert | Act::Resize => &[Cause::Size],
             };

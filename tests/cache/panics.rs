@@ -1,5 +1,5 @@
-//! A panic at the n-th call of each kind of user code, for every n: the cache stays whole. What has left was told of, what
-//! has not is there, everything is dropped once, and the cache goes on working.
+//! A panic at the n-th call of each kind of user code, for every n: the cache stays intact. Entries that have left were
+//! reported, all others are there, everything is dropped once, and the cache goes on working.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -11,12 +11,12 @@ use crate::POLICIES;
 use crate::common::fuse::{Fragile, Fused, Key, Site, arm, disarm, tick};
 use crate::common::{Ledger, catch};
 
-/// The number of an entry: no two have the same.
+/// The number of an entry, which is unique.
 type Number = u64;
 
 type Subject = Cache<Key, Fragile, Fused>;
 
-/// A cache whose user code has fuses, and what is known of it.
+/// A cache whose user code has fuses, and what is known about it.
 struct Scene {
     cache: Subject,
     ledger: Arc<Ledger>,
@@ -26,10 +26,10 @@ struct Scene {
 
 /// How many entries a scene has: the first half have expired.
 const ENTRIES: u64 = 12;
-/// What each weighs, if its number is below 1000; others weigh their number.
+/// The weight of each entry whose number is below 1000; others weigh their number.
 const WEIGHT: u64 = 10;
 const CAPACITY: u64 = 2 * ENTRIES * WEIGHT;
-/// The number of what is inserted.
+/// The number of the entry that is inserted.
 const NEW: Number = 500;
 
 fn weight(number: Number) -> u64 {
@@ -66,7 +66,7 @@ impl Scene {
             }
             scene.cache.insert(Key(key), scene.value(key)).unwrap();
         }
-        // Segments give up what they have no room for; some of it is left.
+        // Segments evict entries for which they have no room; some are left.
         scene.clock.advance(Duration::from_secs(6));
         scene
     }
@@ -77,7 +77,7 @@ impl Scene {
 
     /// # Panics
     ///
-    /// If the cache is not whole.
+    /// If the cache is not intact.
     fn check(&self, what: &str) {
         let cache = &self.cache;
         let told = self.told.lock().unwrap().clone();
@@ -98,11 +98,11 @@ impl Scene {
         assert!(cache.weight() <= cache.capacity(), "{what}: {cache:?}");
     }
 
-    /// Whether locks are free, and everything goes on.
+    /// Checks that locks are free, and everything works.
     fn works(&self, what: &str) {
         let cache = &self.cache;
         cache.set_capacity(CAPACITY);
-        // Nobody is loading them any more, or it would be waited for.
+        // If these keys were still being loaded, this would wait.
         for key in [1, 9, 100, 101] {
             drop(cache.remove(&Key(key)));
             let load = || Ok::<_, ()>(self.value(key + 600));
@@ -114,7 +114,7 @@ impl Scene {
             assert_eq!(cache.get(&Key(key)).map(|value| value.0.n), Some(key + 600), "{what}");
         }
         let heavy = CAPACITY * 10;
-        // It may be turned away as long as it meets entries that were hit.
+        // It may be rejected as long as it meets entries that were hit.
         for _ in 0..2 * 40 {
             cache.insert(Key(77), self.value(heavy)).unwrap();
         }
@@ -248,7 +248,7 @@ fn others(scene: &Scene, keys: &[u64]) -> CacheDump<Key, Fragile> {
         cache.insert(Key(key), scene.value(number)).unwrap();
     }
     let dump = cache.dump();
-    // Here, as what is being returned leaks when a local's drop panics.
+    // Here, as a value that is being returned leaks when a local's drop panics.
     drop(cache);
     dump
 }
@@ -273,7 +273,7 @@ const SITES: [Site; 9] = [
     Site::Listener,
 ];
 
-/// How many calls of a kind of user code there were in an operation, with a panic in each.
+/// Panics in each call of a kind of user code in an operation; returns how many calls there were.
 fn panics_in(site: Site, (name, verb): Verb, policy: Policy, segments: bool) -> usize {
     for n in 0.. {
         let scene = Scene::new(policy, segments);
@@ -310,7 +310,7 @@ fn cache_stays_whole_whatever_panics() {
     }
 }
 
-/// The one place where entries are dropped and not told of.
+/// The only place where entries are dropped and not reported.
 #[test]
 fn dropping_a_cache_drops_each_entry_whatever_panics() {
     for n in 0..=2 * ENTRIES as usize {

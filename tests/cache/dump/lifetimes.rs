@@ -1,4 +1,4 @@
-//! What is left of an entry's life.
+//! The remaining lifetimes of entries in dumps.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ fn expired_entries_are_neither_dumped_nor_in_the_way() {
     assert_eq!(cache.get(&1), Some(1));
 }
 
-/// Nobody has come by since they expired. Where there is room beside them, each is met in the place of its own successor.
+/// No call has come since they expired. If there is room next to them, each is found in the place of its own successor.
 #[test]
 fn a_cache_full_of_expired_entries_has_room_for_all() {
     for (entries, most) in [(10, 10), (SEVERAL_SEGMENTS, SEVERAL_SEGMENTS), (1500, 4000)] {
@@ -96,7 +96,7 @@ fn a_cache_full_of_expired_entries_has_room_for_all() {
     }
 }
 
-/// Where nobody minds how long entries are not used, it is not noted when they were.
+/// If the cache has no limit on idle time, the time of the last use is not noted.
 #[test]
 fn what_may_be_idle_is_dumped_as_just_used() {
     let clock = ManualClock::new();
@@ -112,7 +112,7 @@ fn what_may_be_idle_is_dumped_as_just_used() {
     assert_eq!(new.get(&1), None);
 }
 
-/// Of what expires in 60 and 50 seconds, and has been idle for 10 and none; and of what lives for ever.
+/// A dump of entries that expire in 60 and 50 seconds, and have been idle for 10 and 0; and of one that lives for ever.
 #[test]
 fn a_dump_ages_as_its_cache_would_have() {
     let clock = ManualClock::new();
@@ -149,7 +149,7 @@ fn a_dump_ages_as_its_cache_would_have() {
     assert_eq!(dying(&ManualClock::new(), 1000, 1000).load(aged).len(), 1, "idle for ever");
 }
 
-/// As what is inserted with a life that is no longer: here the dump's entry has one, and the cache gives it none.
+/// As for an entry inserted with a lifetime that is no longer: here the dump's entry has one, and the cache gives it none.
 #[test]
 fn what_has_no_longer_to_live_than_it_is_refreshed_ahead_is_not_refreshed() {
     let clock = ManualClock::new();

@@ -1,4 +1,4 @@
-//! What happens to a key while an entry of a dump is put in for it.
+//! Concurrent operations on a key while an entry of a dump is inserted for it.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use koel::{Cache, CacheDump};
 type Hook = (bool, Box<dyn FnOnce()>);
 
 thread_local! {
-    /// What is to run on this thread, one after the other, at the next comparison of keys that are equal, or not.
+    /// Hooks to run on this thread, one after the other, at the next comparison of keys that are equal, or not.
     static HOOKS: RefCell<VecDeque<Hook>> = const { RefCell::new(VecDeque::new()) };
 }
 
@@ -47,10 +47,10 @@ impl Hash for Key {
     fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
 }
 
-/// One hash for all: not one of those whose two buckets are the same, where each look-up compares twice.
+/// One hash for all: not one whose two buckets are the same, as then each look-up compares twice.
 type Hasher = BuildHasherDefault<DefaultHasher>;
 
-/// Of the keys.
+/// A cache of these keys.
 type Keyed = Cache<Key, u64, Hasher>;
 
 /// A cache that has key 1, and a dump of a cache that has key 2.
@@ -63,7 +63,8 @@ fn one_and_a_dump_of_two() -> (Arc<Keyed>, CacheDump<Key, u64>) {
     (Arc::new(cache), old.dump())
 }
 
-/// When an entry is put in, under its segment's lock: its key is compared once before, to see whether it is there.
+/// Runs the hook when an entry is inserted, under its segment's lock: its key is compared once before, to see whether it is
+/// there.
 fn when_it_is_put_in(hook: impl FnOnce() + 'static) {
     when_compared(false, || ());
     when_compared(false, hook);
@@ -78,13 +79,13 @@ impl Wake for Woken {
     }
 }
 
-/// None of them has to be polled for the others to be.
+/// No task has to be polled for the others to be woken.
 #[test]
 fn all_who_wait_for_a_key_are_woken_when_it_is_put_in() {
     let (cache, dump) = one_and_a_dump_of_two();
     let woken: [_; 3] = std::array::from_fn(|_| Arc::new(Woken::default()));
     let (asking, wakers) = (Arc::clone(&cache), woken.clone().map(Waker::from));
-    // Neither polled nor dropped any more, before all is seen.
+    // Neither polled nor dropped again before everything has been checked.
     let (keep, kept) = mpsc::channel::<Pin<Box<dyn Future<Output = u64> + Send>>>();
     when_it_is_put_in(move || {
         let wait = move || {
@@ -104,7 +105,7 @@ fn all_who_wait_for_a_key_are_woken_when_it_is_put_in() {
     assert_eq!(kept.try_iter().count(), 3);
 }
 
-/// By one who has called the flight of the key stale, and not written yet.
+/// By a writer that has marked the key's flight stale, and has not written yet.
 #[test]
 fn an_entry_whose_key_is_written_to_meanwhile_is_handed_back() {
     let (cache, dump) = one_and_a_dump_of_two();
@@ -113,7 +114,7 @@ fn an_entry_whose_key_is_written_to_meanwhile_is_handed_back() {
         let is_marking = Arc::new(Barrier::new(2));
         let marking = Arc::clone(&is_marking);
         thread::spawn(move || {
-            // With that of the flight, and under the lock of the flights.
+            // Compared with the flight's key, under the lock of the flights.
             when_compared(true, move || {
                 marking.wait();
             });

@@ -1,4 +1,4 @@
-//! Warm restarts: what a cache dumps, another one goes on from.
+//! Warm restarts: a cache continues from the dump of another.
 
 mod lifetimes;
 mod meanwhile;
@@ -16,7 +16,7 @@ use crate::{POLICIES, SEVERAL_SEGMENTS, Told, listening};
 
 type Hashed = Cache<u64, u64, Seeded>;
 
-/// A cache that writes down what leaves it.
+/// A cache that records the entries that leave it.
 fn told_cache(policy: Policy, entries: usize) -> (Hashed, Told) {
     let builder = Cache::builder().max_entries(entries).policy(policy).hasher(seeded(7));
     let (builder, told) = listening(builder);
@@ -27,11 +27,11 @@ fn contents<S>(cache: &Cache<u64, u64, S>) -> BTreeMap<u64, u64> {
     cache.iter().collect()
 }
 
-/// Queues in some disorder: hits, removals, evictions.
+/// Brings the queues into some disorder: hits, removals, evictions.
 fn live<S: std::hash::BuildHasher>(cache: &Cache<u64, u64, S>, requests: u64) {
     let mut rng = Rng::new(seed());
     for _ in 0..requests {
-        // The smaller the likelier.
+        // The smaller the key, the likelier.
         let bound = rng.below(2 * cache.capacity()) + 1;
         let key = rng.below(bound);
         if cache.get(&key).is_none() {
@@ -91,7 +91,7 @@ fn a_smaller_cache_keeps_the_hottest() {
             let rest = smaller.load(cache.dump());
             assert_eq!((smaller.len(), rest.len()), (100, 3900));
             assert!(smaller.iter().all(|(key, _)| key % 10 == 0), "{policy:?}");
-            // What was handed back can still be loaded, in the same order.
+            // Entries that were handed back can still be loaded, in the same order.
             let left: Vec<u64> = cache.dump().iter().map(|(&key, _)| key).collect();
             let left: Vec<u64> = left.into_iter().filter(|key| !smaller.contains_key(key)).collect();
             assert_eq!(keys(&rest), left);
@@ -103,7 +103,8 @@ fn a_smaller_cache_keeps_the_hottest() {
     }
 }
 
-/// Full to full, with another hash function: the bound holds, and what has no room in its segment is handed back.
+/// From a full cache to an equal one, with another hash function: the bound holds, and entries that have no room in their
+/// segment are handed back.
 #[test]
 fn as_large_a_cache_takes_nearly_all_and_hands_back_the_coldest() {
     for policy in POLICIES {
@@ -126,7 +127,7 @@ fn as_large_a_cache_takes_nearly_all_and_hands_back_the_coldest() {
     }
 }
 
-/// Of a type that cannot be copied, as far as a dump need not.
+/// With types that cannot be cloned, as long as the dump itself is not cloned.
 #[test]
 fn entries_of_a_dump_are_moved_out_in_their_order() {
     let cache: Cache<u64, std::sync::Arc<u64>> = Cache::new(100);
@@ -169,7 +170,7 @@ fn what_is_retained_of_a_dump_is_loaded_as_if_the_others_had_not_been_there() {
 
 #[test]
 fn what_is_there_stays_and_counts_as_younger() {
-    // Of a known hash function: among few buckets, keys that the policy cannot tell apart are likely.
+    // With a known hash function: among few buckets, keys that the policy cannot tell apart are likely.
     let [old, new] = [0, 1].map(|_| told_cache(Policy::Adaptive, 10).0);
     (0..10).for_each(|key| old.insert(key, 1).unwrap());
     (5..9).for_each(|key| new.insert(key, 2).unwrap());
@@ -193,14 +194,14 @@ fn the_weigher_is_asked_again() {
     assert_eq!(kept, cache.len());
     assert_eq!(cache.weight(), cache.iter().map(|(_, value)| value).sum::<u64>());
     assert!(kept >= 2 && cache.weight() <= 7);
-    // Heavier than all: left out.
+    // Heavier than the capacity: left out.
     let light: Cache<u64, u64> = Cache::new(1);
     light.insert(8, 8).unwrap();
     assert_eq!(keys(&cache.load(light.dump())), [8]);
 }
 
-/// A writer raises its counter before it inserts that value: a dump may have no value that had not been begun when it
-/// ended, nor one that had been replaced when it began.
+/// A writer raises its counter before it inserts that value: a dump may have no value whose insertion had not begun when the
+/// dump ended, nor one that had been replaced when the dump began.
 #[test]
 fn what_is_dumped_was_there_meanwhile() {
     const KEYS: u64 = 300;
@@ -237,7 +238,7 @@ fn what_is_dumped_was_there_meanwhile() {
     });
 }
 
-/// Others take the room that was promised, meanwhile: what is too late for it is handed back.
+/// Meanwhile other threads take the room that was promised: entries that come too late for it are handed back.
 #[test]
 fn the_bound_holds_while_others_fill_the_room() {
     const ENTRIES: u64 = 1000;
@@ -268,7 +269,7 @@ fn the_bound_holds_while_others_fill_the_room() {
     }
 }
 
-/// A load that is under way when a dump's entry has its turn is newer: its value is kept, whoever runs its loader.
+/// A load that is under way when a dump's entry is inserted is newer: its value is kept, whichever thread runs its loader.
 #[test]
 fn what_is_being_loaded_is_newer_than_what_was_dumped() {
     let old: Cache<u64, u64> = Cache::new(10);
@@ -286,7 +287,7 @@ fn what_is_being_loaded_is_newer_than_what_was_dumped() {
         3
     });
     assert_eq!((loaded, cache.get(&1), cache.get(&2)), (3, Some(3), Some(1)));
-    // One that was written to meanwhile keeps nothing, so that there is nothing newer.
+    // A load whose key was written to meanwhile keeps nothing, so that there is nothing newer.
     cache.clear();
     let loaded = cache.get_or_insert_with(1, || {
         cache.remove(&1);

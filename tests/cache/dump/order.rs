@@ -1,4 +1,4 @@
-//! What a policy knows goes on: who leaves next, and how many requests hit.
+//! The policy's knowledge survives: which entries leave next, and how many requests hit.
 
 use koel::Policy;
 
@@ -6,8 +6,8 @@ use super::{Hashed, keys, load_all, told_cache};
 use crate::common::Rng;
 use crate::{POLICIES, SEVERAL_SEGMENTS, Told};
 
-/// The same, but no key comes back, which the ghosts would notice; and full in the end. The same each time: a ghost may take
-/// one key for another.
+/// The same, but no key returns after its eviction, which the ghosts would notice; the cache is full at the end. The run is the
+/// same each time: a ghost may take one key for another.
 fn live_without_returns(cache: &Hashed) {
     let mut rng = Rng::new(1);
     for key in 0..1500 {
@@ -22,21 +22,21 @@ fn live_without_returns(cache: &Hashed) {
         .for_each(|key| cache.insert(key, key).unwrap());
 }
 
-/// Keys that leave, in order, as more and more new ones come.
+/// The keys that leave, in order, as more and more new ones come.
 fn scan(cache: &Hashed, told: &Told, keys: u64) -> Vec<u64> {
     told.lock().unwrap().clear();
     (0..keys).for_each(|n| cache.insert(1_000_000 + n, 0).unwrap());
     told.lock().unwrap().iter().map(|&(key, ..)| key).collect()
 }
 
-/// How many of the keys in `left` are not among as many of `right`. Two keys with buckets and tag in common the policy
-/// cannot tell apart, so that one of them may leave for the other: of 500 keys some six pairs have.
+/// How many of the keys in `left` are not among as many of `right`. The policy cannot tell two keys apart that have buckets and
+/// tag in common, so that one of them may leave in place of the other: 500 keys have about six such pairs.
 fn strangers(left: &[u64], right: &[u64]) -> usize {
     assert_eq!(left.len(), right.len());
     left.iter().filter(|&key| !right.contains(key)).count()
 }
 
-/// Those of all segments together, not one segment's after another's.
+/// The entries of all segments are in one order, not those of one segment after those of another.
 #[test]
 fn a_dump_of_several_segments_is_in_one_order() {
     let (cache, _) = told_cache(Policy::Adaptive, SEVERAL_SEGMENTS);
@@ -49,7 +49,7 @@ fn a_dump_of_several_segments_is_in_one_order() {
     assert!(means.is_sorted() && means[0] < n / 4 && means[8] > n * 3 / 4, "{means:?} of {n}");
 }
 
-/// The evictions that a scan asks for are the same, though the old cache's rings have stale entries.
+/// A scan causes the same evictions, though the old cache's rings have stale entries.
 #[test]
 fn adaptive_goes_on_as_if_nothing_had_been() {
     let (cache, told) = told_cache(Policy::Adaptive, 500);
@@ -66,7 +66,7 @@ fn adaptive_goes_on_as_if_nothing_had_been() {
     }
 }
 
-/// A capacity that falls shows main's order and hits, too: each is spared once for each hit.
+/// A falling capacity shows main's order and hits, too: each entry is spared once for each hit.
 #[test]
 fn adaptive_shrinks_as_it_would_have_without_the_restart() {
     let (cache, told) = told_cache(Policy::Adaptive, 500);
@@ -85,7 +85,7 @@ fn adaptive_shrinks_as_it_would_have_without_the_restart() {
     }
 }
 
-/// Requests by which recency pays: the window grows.
+/// Requests for which recency pays: the window grows.
 pub(super) fn wander(cache: &Hashed, requests: std::ops::Range<u64>) -> u64 {
     let mut rng = Rng::new(requests.start + 1);
     let mut hits = 0;

@@ -1,4 +1,4 @@
-//! A dump that is written down and read, and what pretends to be one.
+//! A dump that is serialized and read, and data that pretends to be one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -55,7 +55,7 @@ fn the_windows_share_is_taken_over_by_who_has_not_evicted() {
         assert_eq!(share(&cache), Some(10_000));
         assert!(cache.load(wide.clone()).is_empty());
         assert_eq!(share(&cache), Some(500_000));
-        // A clock does not know.
+        // A clock does not have these.
         let clock = Cache::builder().max_entries(10).policy(Policy::Clock).build();
         assert_eq!(share(&clock), None);
         assert!(cache.load(clock.dump()).is_empty() && clock.load(wide.clone()).is_empty());
@@ -144,7 +144,7 @@ fn spoilt_bytes_do_no_harm() {
             spoilt[at] = other;
             let Ok(dump) = serde_json::from_slice::<Dump>(&spoilt) else { continue };
             read += 1;
-            // Of a known hash function: in a table so small, somebody may be in the way and have to go.
+            // With a known hash function: in a table so small, an entry may be in the way and have to go.
             let cache = told_cache(Policy::Adaptive, 10).0;
             let before = dump.len();
             let rest = cache.load(dump);
@@ -156,7 +156,7 @@ fn spoilt_bytes_do_no_harm() {
     assert!(read > 100 && read < 12 * text.len() / 2, "{read} of {} could be read", 12 * text.len());
 }
 
-/// Of a list: as long as can be, by its own account, and empty.
+/// A list that claims to be as long as possible, and is empty.
 struct Liar;
 
 impl Iterator for Liar {
@@ -209,7 +209,7 @@ fn a_lying_length_is_not_believed() {
     assert!(read.is_ok_and(|dump| dump.is_empty()));
 }
 
-/// As nobody's dump has it, and somebody may have written it.
+/// No cache makes such a dump, but somebody may have written it.
 #[test]
 fn a_key_that_is_there_again_and_again_takes_the_room_of_one() {
     let again = (0..100).map(|value| format!("[1,{value},{},null,0]", if value == 70 { 6 } else { 5 }));
