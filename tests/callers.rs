@@ -1,4 +1,4 @@
-//! A panic names the line that called koel, where the caller is at fault.
+//! A panic names the line that called koel, if the caller is at fault.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -13,12 +13,12 @@ use koel::{
 
 static FILE: Mutex<String> = Mutex::new(String::new());
 
-/// Bytes from which on there is no memory.
+/// Requests of this many bytes and more are refused.
 static TOO_MANY: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 struct Sparing;
 
-// SAFETY: the system's, or none.
+// SAFETY: memory comes from the system's allocator, or is refused.
 unsafe impl GlobalAlloc for Sparing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.size() >= TOO_MANY.load(Ordering::Relaxed) {

@@ -1,5 +1,5 @@
-//! Capacity: what is asked for fits, in little more than that; what does not fit comes back; what cannot be had is an
-//! error that says so.
+//! Capacity: the requested number of entries fits, in little more memory than that takes; entries that do not fit are handed
+//! back; an impossible capacity is an error that says so.
 
 mod common;
 
@@ -54,7 +54,7 @@ fn too_large_a_capacity_panics_with_request_and_limit() {
     }
 }
 
-/// With 32 bits no capacity within the limit makes so many.
+/// With 32 bits no capacity within the limit makes so many segments.
 #[test]
 #[cfg(target_pointer_width = "64")]
 fn a_capacity_that_makes_too_many_segments_is_an_error_and_no_panic() {
@@ -100,7 +100,7 @@ laws! {
         an_inline_map_with_room_does_not_grow_much;
 }
 
-/// However much is reserved, segments are no larger, and a map that outgrows it takes no more memory than others.
+/// However much is reserved, segments are no larger, and a map that outgrows its reservation takes no more memory than others.
 #[test]
 fn reserved_room_is_of_segments_as_any() {
     for slots in [64, 1024, 4096] {
@@ -137,7 +137,7 @@ laws! {
         reserved_room_of_an_inline_map_does_not_grow_either;
 }
 
-/// By doubling, and then as far as paths lead: so nine tenths of what it has may be taken, and not 7/8.
+/// By doubling, and then as far as paths lead: so nine tenths of its slots may be taken, and not only 7/8.
 #[test]
 fn reserved_room_is_filled_to_nine_tenths() {
     let map = InlineMap::<u64, u64>::builder().hasher(seeded(7)).build();
@@ -146,7 +146,7 @@ fn reserved_room_is_filled_to_nine_tenths() {
     assert!(map.capacity() == 4096 && map.load_factor() > 0.89);
 }
 
-/// Emptied, it has grown far enough: of its segments nobody has said until now how many are to come.
+/// After it is emptied, it has grown far enough: but its segments do not know yet how many entries are to come.
 fn does_not_grow_for_what_is_promised<M: Words>() {
     let mut map = M::build(Config::GROWING, seeded(7));
     (0..3680).for_each(|key| ignore(map.insert(key, key)));
@@ -162,7 +162,7 @@ laws! {
         room_of_an_inline_map_that_an_iterator_promises_to_fill_does_not_grow_either;
 }
 
-/// Inserts so many random keys in a map that holds no more, and returns its slots by its entries.
+/// Inserts this many random keys in a map that holds no more, and returns its slots divided by its entries.
 fn all_fit<M: Words>(config: Config, entries: usize, seed: u64) -> f64 {
     let map = M::build(config, seeded(seed));
     let mut rng = Rng::new(seed);
@@ -217,7 +217,7 @@ fn few_keys_fit_whatever_the_seed() {
     }
 }
 
-/// What the builder's page says of it.
+/// As the builder's documentation says.
 #[test]
 fn a_map_of_fixed_capacity_accepts_more_the_smaller_its_segments_are() {
     for (slots, told) in [(4, 1180..=1300), (64, 1060..=1180), (1 << 16, 1030..=1080)] {
@@ -227,7 +227,7 @@ fn a_map_of_fixed_capacity_accepts_more_the_smaller_its_segments_are() {
     }
 }
 
-/// Up to the last slot, and on: searches run into every wall there is.
+/// Up to the last slot and beyond: searches meet every limit there is.
 fn hands_back_what_does_not_fit<M: Words>() {
     let seed = seed();
     for (i, entries) in
@@ -256,7 +256,7 @@ fn hands_back_what_does_not_fit<M: Words>() {
         assert_eq!(map.len(), present.len());
         assert!(present.iter().all(|key| map.get(key) == Some(key + 1)), "{entries}");
         assert!(map.entries().len() == present.len());
-        // One out, and there is room for it again.
+        // When one key is removed, there is room for it again.
         for key in present.iter().take(20) {
             assert_eq!(map.insert(*key, 0), Some(key + 1), "replacing needs no room");
         }
@@ -274,7 +274,7 @@ laws! {
         what_does_not_fit_an_inline_map_is_handed_back_and_the_map_is_as_it_was;
 }
 
-/// By whatever writes; a key that is there needs no room.
+/// With every call that writes; a present key needs no room.
 fn hands_back_what_was_made<M: Words>() {
     type Verb<M> = fn(&M, u64) -> Result<u64, Full<u64, u64>>;
     let verbs: [Verb<M>; 5] = [
@@ -373,7 +373,7 @@ fn shrinks_and_loses_nothing<M: Words>() {
         map.retain(|key, _| *key % 50 == 0);
         let before = map.capacity();
         map.shrink_to_fit();
-        // Segments are never merged, and have a bucket at least.
+        // Segments are never merged, and have at least one bucket.
         let most = (before / 3).max(map.stats().segments * 4);
         assert!(map.capacity() <= most, "{before} slots became {} {config:?}", map.capacity());
         assert!((0..20_000).all(|key| map.get(&key).is_some() == (key % 50 == 0)));

@@ -1,4 +1,4 @@
-//! What a clone of a filter takes: the memory of one filter, and none beside it meanwhile.
+//! The memory that a clone of a filter takes: that of one filter, and no more in the meantime.
 
 mod common;
 
@@ -8,7 +8,7 @@ use koel::{CuckooFilter, ScalableCuckooFilter};
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// For locks, lists of tables and what allocations are rounded to.
+/// Allowance for locks, lists of tables and rounding of allocations.
 const BESIDE: usize = 16 << 10;
 
 #[test]

@@ -1,13 +1,14 @@
 //! The common path of `get`, and of a pin, has no locked instruction and is inlined: the compiler's own listing is searched.
 //!
-//! x86_64 only, where a locked instruction shows by its prefix or as an `xchg` with memory.
+//! x86_64 only, where a locked instruction is recognized by its prefix or as an `xchg` with memory.
 
 #![cfg(target_arch = "x86_64")]
 
 use std::path::Path;
 use std::process::Command;
 
-/// The lines of a function in an assembly listing. Names begin with `_` on macOS, and on Windows ends are `.seh_endproc`.
+/// The lines of a function in an assembly listing. On macOS names begin with `_`, and on Windows functions end with
+/// `.seh_endproc`.
 fn body<'a>(listing: &'a str, function: &str) -> Vec<&'a str> {
     let label = format!("{function}:");
     let lines: Vec<&str> = listing
@@ -19,11 +20,11 @@ fn body<'a>(listing: &'a str, function: &str) -> Vec<&'a str> {
     lines
 }
 
-/// What is apart on purpose, off the common path: a look-up that met a writer; pins beside another, and their end; the end of
-/// one that somebody waits for.
+/// Functions that are kept out of line on purpose, off the common path: a look-up that met a writer; pins that overlap another,
+/// and their end; the end of one that somebody waits for.
 const APART: [&str; 3] = ["find_carefully", "enter_beside", "leave_on_call"];
 
-/// Lines that call a function, or go on in one.
+/// Lines that call a function, or jump to one.
 fn calls<'a>(lines: &[&'a str]) -> Vec<&'a str> {
     let is_call = |line: &&&str| {
         let code = line.trim();
@@ -51,11 +52,11 @@ fn cargo(arguments: &[&str], target: &Path) -> Command {
     command
 }
 
-/// The listing of the example, made anew.
+/// Compiles the example and returns its listing.
 fn listing() -> String {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("disassembly");
     let examples = target.join("release/examples");
-    // No listing of an earlier build may be found, and cargo must not think that there is nothing to build.
+    // The listing of an earlier build must not be found, and cargo must not conclude that there is nothing to build.
     let _ = std::fs::remove_dir_all(&examples);
     let cleaned = cargo(&["clean", "--release", "--package", "koel", "--quiet"], &target).status();
     assert!(cleaned.expect("cargo runs").success());
@@ -86,12 +87,12 @@ fn get_has_no_locked_instruction_and_is_inlined() {
         let lines = body(&listing, function);
         assert_eq!(locked(&lines), Vec::<&str>::new(), "{function} has locked instructions");
         let calls = calls(&lines);
-        // What is not inlined is not searched.
+        // Functions that are not inlined are not searched.
         let unknown = calls.iter().find(|call| !APART.iter().any(|name| call.contains(name)));
         assert_eq!(unknown, None, "{function} calls what may lock");
         assert!(calls.iter().any(|call| call.contains(APART[0])), "{function}: no calls were found");
     }
-    // The search does find them where they are: whoever fills the maps locks.
+    // The search finds such instructions where there are any: code that fills the maps locks.
     let lines: Vec<&str> = listing.lines().collect();
     assert!(!locked(&lines).is_empty(), "none in the whole listing");
 }

@@ -12,7 +12,7 @@ type Map = HashMap<Counted, Counted, Seeded>;
 
 const ENTRIES: u64 = 200;
 
-/// Runs `body` on maps of all shapes with `ENTRIES` entries; when the map is gone, all is dropped, and not before
+/// Runs `body` on maps of all shapes with `ENTRIES` entries; when the map is gone, everything is dropped, and not earlier than
 /// `left` entries are.
 fn all_is_dropped_once(what: &str, left: Option<usize>, body: impl Fn(&Arc<Ledger>, &Map)) {
     for config in growing_configs().into_iter().chain(fixed_configs(ENTRIES as usize)) {
@@ -247,7 +247,7 @@ fn entries_removed_by_threads_that_ended_are_dropped() {
 
 static ZERO_SIZED: AtomicUsize = AtomicUsize::new(0);
 
-/// Nothing at all, but its drop counts.
+/// A type of size zero whose drop is counted.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Nothing;
 
@@ -280,7 +280,7 @@ fn zero_sized_keys_and_values_are_dropped_too() {
     assert_eq!(unit.into_iter().collect::<Vec<_>>(), [((), ())]);
 }
 
-/// More than a page, and aligned as nothing else is.
+/// Larger than a page, and with an unusual alignment.
 #[derive(Clone, Debug)]
 #[repr(align(128))]
 struct Large {
@@ -312,7 +312,7 @@ fn large_and_aligned_values_are_whole_and_dropped() {
     ledger.assert_settled("large values");
 }
 
-/// What was found is alive as long as the view that goes with it, and no longer.
+/// A value that was found is alive exactly as long as the view that goes with it.
 #[test]
 fn an_entry_that_has_its_view_with_it_may_be_returned_and_sent() {
     all_is_dropped_once("into_get", Some(0), |ledger, map| {
@@ -336,7 +336,7 @@ fn an_entry_that_has_its_view_with_it_may_be_returned_and_sent() {
     });
 }
 
-/// The same of what was removed with its view, and of a part of a value.
+/// The same for a removed entry with its view, and for a part of a value.
 #[test]
 fn what_was_removed_or_is_a_part_lives_as_long_as_its_view() {
     all_is_dropped_once("into_remove", Some(0), |ledger, map| {
@@ -359,7 +359,8 @@ fn what_was_removed_or_is_a_part_lives_as_long_as_its_view() {
     });
 }
 
-/// A thread that has cleared a map where nothing may be dropped, and then ends, leaves that to who removes something.
+/// A thread that has cleared a map where nothing may be dropped, and then ends, leaves the dropping to the next thread that
+/// removes something.
 #[test]
 fn what_was_cleared_under_another_maps_lock_goes_as_others_remove() {
     let map: HashMap<u64, String> = (0..200_000).map(|key| (key, key.to_string())).collect();

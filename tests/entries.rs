@@ -1,5 +1,5 @@
-//! The memory of a `HashMap`'s entries: whole, apart and aligned whatever their size, used again when they have gone,
-//! and not before nobody can look at them: not a pin that is leaked, not an owned one, not a drop that uses the map.
+//! The memory of a `HashMap`'s entries: intact, disjoint and aligned whatever their size. It is reused when entries have gone,
+//! and not before no reader can see them: not under a leaked pin, nor an owned one, nor in a drop that uses the map.
 
 mod common;
 
@@ -54,7 +54,7 @@ aligned! { To16: 16; To32: 32; To64: 64; To128: 128; To4096: 4096; }
 /// Fills, empties and fills a map again; entries never overlap.
 fn entries_are_whole_and_apart<T: Block>() {
     entries_of_a_map_are_whole_and_apart::<T>(HashMap::new());
-    // Some at home, some beyond what there are cells for.
+    // Some in home cells, some more than there are cells for.
     entries_of_a_map_are_whole_and_apart::<T>(HashMap::builder().capacity(300).home_cells(true).build());
 }
 
@@ -125,7 +125,7 @@ fn memory_of_removed_entries_is_used_again() {
     assert!(map.memory_usage() <= full + full / 4, "{full} bytes became {}", map.memory_usage());
 }
 
-/// Entries that one thread makes and another removes: memory does not pile up with either.
+/// Entries that one thread inserts and another removes: memory does not accumulate with either.
 #[test]
 fn memory_goes_from_thread_to_thread() {
     let map: HashMap<u64, [u64; 4]> = HashMap::new();
@@ -149,7 +149,7 @@ fn memory_goes_from_thread_to_thread() {
     assert!(map.memory_usage() < 500_000, "{} bytes", map.memory_usage());
 }
 
-/// When it goes, its successor goes as well.
+/// When it is dropped, it removes its successor.
 #[derive(Debug)]
 struct Domino {
     n: u64,
@@ -242,12 +242,12 @@ fn a_leaked_pin_keeps_entries_alive_and_harms_nothing() {
         map.shrink_to_fit();
         assert_eq!(leaked.n, 5);
         drop(map);
-        // What a leaked pin holds up may leak with it.
+        // Entries that a leaked pin protects may leak with it.
         ledger.assert_none_dropped_twice("leaked pins");
     }
 }
 
-/// Pins of both kinds, held across one another's ends, while others remove what they look at.
+/// Pins of both kinds, held across one another's ends, while other threads remove the entries that they look at.
 #[test]
 fn owned_and_local_pins_protect_what_they_see() {
     let ledger = Ledger::new();
@@ -285,7 +285,7 @@ fn owned_and_local_pins_protect_what_they_see() {
     ledger.assert_settled("owned and local pins");
 }
 
-/// A walk that begins in one thread and goes on in another, over a view of either kind, while what it walks over is replaced.
+/// A walk that begins in one thread and continues in another, over a view of either kind, while its entries are replaced.
 #[test]
 fn a_walk_goes_on_in_another_thread() {
     let ledger = Ledger::new();
@@ -308,7 +308,7 @@ fn a_walk_goes_on_in_another_thread() {
             assert_eq!((begun + seen) as u64, 2 * KEYS);
         });
     }
-    // What is drained in another thread than it was begun in: each entry once, and dropped once.
+    // A drain that continues in another thread than it began in: each entry is yielded once, and dropped once.
     let pin = map.pin_owned();
     let mut drain = pin.drain();
     let begun = drain.by_ref().take(10).count();
@@ -319,7 +319,7 @@ fn a_walk_goes_on_in_another_thread() {
     ledger.assert_settled("walks in other threads");
 }
 
-/// Owned pins that appear for the first time while entries are on their way out.
+/// Owned pins that appear for the first time while entries are being retired.
 #[test]
 fn the_first_owned_pin_protects_what_it_sees() {
     for round in 0..200 {
@@ -343,7 +343,8 @@ fn the_first_owned_pin_protects_what_it_sees() {
     }
 }
 
-/// Chunks are given back while threads take memory from them; home cells as soon as none is in use, which is once.
+/// Chunks are given back while threads take memory from them; home cells are given back as soon as none is in use, which
+/// happens once.
 #[test]
 fn shrinking_takes_no_memory_that_others_use() {
     shrink_while_others_take(60, counting());

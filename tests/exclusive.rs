@@ -1,5 +1,5 @@
-//! A map that one has to himself: values are changed in place, and entries are taken out by value and gone at once; no view
-//! that was forgotten is in the way.
+//! A map with exclusive access: values are changed in place, and entries are removed by value and gone at once; no forgotten
+//! view is in the way.
 
 mod common;
 
@@ -17,7 +17,7 @@ fn all_configs() -> impl Iterator<Item = Config> {
     growing_configs().into_iter().chain(fixed_configs(ENTRIES as usize))
 }
 
-/// Changes and takes out what there is, one by one, and tells no other entry by it.
+/// Changes and removes the entries, one by one, without affecting any other.
 fn changes_and_takes<V, S>(config: Config, hasher: S, value: fn(u64) -> V)
 where
     V: Clone + PartialEq + core::fmt::Debug + Send + Sync,
@@ -29,7 +29,7 @@ where
         *map.get_mut(&n).expect("it is there") = value(n + 1000);
     }
     assert!(map.get_mut(&ENTRIES).is_none() && map.take(&ENTRIES).is_none());
-    // As all others see them.
+    // As all other threads see them.
     on_threads(2, |_| {
         (0..ENTRIES).for_each(|n| assert_eq!(map.pin().get(&n), Some(&value(n + 1000))));
     });
@@ -75,7 +75,7 @@ fn a_walk_over_values_to_be_changed_yields_each_once_and_knows_how_many_are_left
         let mut values: Vec<&mut u64> = map.values_mut().collect();
         values.iter_mut().for_each(|value| **value += 1000);
         assert!((0..ENTRIES).all(|n| map.pin().get(&n) == Some(&(n + 2000))));
-        // Each beside its key.
+        // Each with its key.
         assert_eq!(map.iter_mut().len() as u64, ENTRIES);
         for (key, value) in &mut map {
             assert_eq!(*value, key + 2000);
@@ -85,7 +85,7 @@ fn a_walk_over_values_to_be_changed_yields_each_once_and_knows_how_many_are_left
     }
 }
 
-/// Extracts every third entry, in two walks; also of those that stay the first changes values.
+/// Extracts every third entry, in two walks; the first one also changes values of entries that stay.
 fn extracts<S: BuildHasher + Clone + Send + Sync>(config: Config, hasher: S) {
     let mut map = HashMap::<u64, String, S>::build(config, hasher);
     assert_eq!(map.extract_if(|_, _| true).size_hint(), (0, Some(0)));
@@ -129,7 +129,7 @@ fn filled(ledger: &Arc<Ledger>, config: Config) -> HashMap<Counted, Counted, com
     map
 }
 
-/// Also beside views that were forgotten, for which all that is removed otherwise would wait.
+/// Even if views were forgotten, for which entries that are removed in other ways would wait.
 #[test]
 fn what_is_taken_is_the_caller_s_and_waits_for_no_view() {
     for (config, forgets) in all_configs().flat_map(|config| [(config, false), (config, true)]) {

@@ -1,4 +1,4 @@
-//! `flush` drops what was removed: at once if no pin lives, and else with the last older one.
+//! `flush` drops removed entries: at once if no pin lives, and otherwise when the last older pin ends.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn filled(ledger: &Arc<Ledger>) -> Map {
     map
 }
 
-/// Removes one key, then two more, and so on; after each flush as many values live as there are entries.
+/// Removes one key, then two more, and so on; after each flush as many values are alive as there are entries.
 fn removals_are_dropped_by_flush(what: &str, ledger: &Ledger, map: &Map) {
     let mut keys = 0..ENTRIES;
     for many in [1, 2, 3, 31, 32, 31] {
@@ -37,7 +37,7 @@ fn removed_values_are_dropped_by_a_flush() {
     removals_are_dropped_by_flush("never an owned pin", &ledger, &filled(&ledger));
 }
 
-/// Destructors of others would run there.
+/// Otherwise other values' destructors would run there.
 #[test]
 fn a_flush_under_the_map_s_lock_panics_and_drops_nothing() {
     for config in [Config::GROWING, Config::fixed(ENTRIES as usize)] {
@@ -153,7 +153,7 @@ fn entries_that_need_no_drop_give_their_memory_back_by_a_flush() {
         if owned_before {
             drop(map.pin_owned());
         }
-        // And a few words for each list of pieces that are free.
+        // Plus a few words for each list of free pieces.
         let full = map.memory_usage() * 101 / 100;
         for _ in 0..20 {
             empty();
@@ -178,8 +178,8 @@ fn a_removed_sender_is_closed_by_a_flush() {
     assert_eq!(receiver.try_recv(), Err(mpsc::TryRecvError::Disconnected));
 }
 
-/// Who only reads a map in a closure under another's lock runs none of its destructors there; the thread's next pin of that
-/// map does it, of either kind, wherever it was made.
+/// A thread that only reads a map in a closure under another's lock runs none of its destructors there; the thread's next pin
+/// of that map does, of either kind, wherever it was made.
 #[test]
 fn no_value_is_dropped_under_the_lock_of_another_map() {
     postponed_until("a pin", |map| drop(map.pin()));
@@ -189,7 +189,7 @@ fn no_value_is_dropped_under_the_lock_of_another_map() {
     });
 }
 
-/// A flush is not followed where its last pin ends in a closure under another map's lock, but in `next`.
+/// If the last pin of a flush ends in a closure under another map's lock, its destructors run not there, but in `next`.
 fn postponed_until(what: &str, next: fn(&Map)) {
     let ledger = Ledger::new();
     let map = filled(&ledger);
@@ -215,7 +215,7 @@ fn postponed_until(what: &str, next: fn(&Map)) {
     assert_eq!(ledger.alive(), n - 1, "{what}: the flush was forgotten");
 }
 
-/// By [C2] only what comes to an end when a bag is sealed is dropped there.
+/// By [C2] only entries whose wait is over when a bag is sealed are dropped there.
 #[test]
 fn what_is_replaced_under_the_lock_of_another_map_does_not_pile_up() {
     let ledger = Ledger::new();
@@ -255,8 +255,8 @@ fn a_flush_deep_in_destructors_is_followed_further_out() {
     assert_eq!((dropped.load(Ordering::Relaxed), MAP.len()), (LINKS, 0));
 }
 
-/// A pin is taken before the last one ends, and there are more than a thread has records for: each is older than what comes
-/// after it, and none is older than all.
+/// A pin is taken before the last one ends, and there are more than a thread has records for: each is older than the removals
+/// after it, and none is older than all of them.
 #[test]
 fn pins_that_take_turns_hold_up_only_what_they_see() {
     for others in [1, 6, 7, 20] {

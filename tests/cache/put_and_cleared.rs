@@ -1,4 +1,4 @@
-//! What was loaded, put, and cleared away before it was told to those who wait is not for those who come after that.
+//! A value that was loaded, inserted, and cleared away before the waiters got it is not for callers that come after that.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
@@ -26,7 +26,7 @@ impl Meeting {
         self.is_armed.store(true, Ordering::Relaxed);
     }
 
-    /// Lets the other one go on, and waits for it.
+    /// Lets the other thread go on, and waits for it.
     fn interrupt(&self) {
         if self.is_armed.swap(false, Ordering::Relaxed) {
             self.turns.wait();
@@ -35,7 +35,7 @@ impl Meeting {
     }
 }
 
-/// Its clone may be interrupted.
+/// A value whose clone may be interrupted.
 struct Value(u32, Arc<Meeting>);
 
 impl Clone for Value {
@@ -45,8 +45,8 @@ impl Clone for Value {
     }
 }
 
-/// While a cache is cleared, and its last segments are still to come, a key of the last is loaded; it is cleared when the value
-/// has been put and before the load has ended; and only then another one asks.
+/// While a cache is being cleared, and its last segments are still to come, a key of the last one is loaded; that segment is
+/// cleared after the value was inserted and before the load has ended; and only then another caller asks.
 #[test]
 fn who_comes_after_a_clearing_does_not_get_what_that_has_taken_out() {
     comes_to_an_end(|| {
@@ -56,7 +56,7 @@ fn who_comes_after_a_clearing_does_not_get_what_that_has_taken_out() {
         let cache: Cache<u64, Value> = builder.on_removal(move |_, _, _| told.interrupt()).build();
         let value = |n| Value(n, Arc::clone(&in_clone));
         (0..100).for_each(|key| assert!(cache.insert(key, value(0)).is_ok()));
-        // A walk goes the way of a clearing.
+        // A walk visits segments in the same order as `clear`.
         let key = cache.iter().last().expect("an entry").0;
         assert!(cache.remove(&key).is_some());
         in_clear.arm();
@@ -65,7 +65,7 @@ fn who_comes_after_a_clearing_does_not_get_what_that_has_taken_out() {
             0 => {
                 cache.clear();
                 cleared.wait();
-                // For the last to come to wait for the load; if he is late he loads anyway.
+                // Gives the last caller time to wait for the load; if it is late, it loads anyway.
                 sleep(Duration::from_millis(50));
                 in_clone.turns.wait();
             }

@@ -1,4 +1,4 @@
-//! Values that are refreshed ahead of their deadline; `flight`'s own tests say what becomes of who waits.
+//! Values that are refreshed ahead of their deadline; `flight`'s own tests cover waiters.
 
 use std::cell::Cell;
 use std::sync::Barrier;
@@ -15,12 +15,12 @@ use crate::listening;
 pub(crate) const LIFE: Duration = Duration::from_secs(60);
 pub(crate) const AHEAD: Duration = Duration::from_secs(10);
 
-/// Of a cache whose values are due ten seconds before they expire, after a minute.
+/// The builder of a cache whose values expire after a minute, and are due ten seconds before that.
 fn builder(clock: &ManualClock) -> CacheBuilder<u64, u64> {
     Cache::builder().max_entries(100).time_to_live(LIFE).refresh_ahead(AHEAD).clock(clock.clone())
 }
 
-/// One whose key 1 has the value 7, which has become due just now.
+/// A cache whose key 1 has the value 7, which has just become due.
 pub(crate) fn due() -> (Cache<u64, u64>, ManualClock) {
     let clock = ManualClock::new();
     let cache = builder(&clock).build();
@@ -42,10 +42,10 @@ fn a_value_is_fresh_until_it_is_near_its_end() {
     clock.advance(LIFE - AHEAD - Duration::from_nanos(1));
     assert_eq!(cache.get_or_insert_with(1, load), 1);
     clock.advance(Duration::from_nanos(1));
-    // These load nothing.
+    // These calls load nothing.
     assert_eq!((cache.get(&1), cache.peek(&1), cache.pin().get_ref(&1)), (Some(1), Some(1), Some(&1)));
     assert_eq!(cache.get_or_insert_with(1, load), 2);
-    // And it has a whole life from then on.
+    // And it has its whole lifetime from then on.
     assert_eq!(cache.time_left(&1), Some(LIFE));
     clock.advance(LIFE - Duration::from_nanos(1));
     assert_eq!(cache.get(&1), Some(2));
@@ -145,7 +145,7 @@ fn others_get_the_old_value_until_it_has_expired() {
             8
         });
         assert_eq!(new, 8);
-        // It waits, or comes when the new value is there.
+        // It waits, or comes after the new value is there.
         assert_eq!(late.map(|late| late.join().unwrap()), Some(8));
     });
     assert_eq!((cache.get(&1), cache.len()), (Some(8), 1));
@@ -172,7 +172,7 @@ fn what_was_written_meanwhile_is_not_replaced() {
     }
 }
 
-/// Also of another weight, and one that is too heavy leaves the old one.
+/// Also if the weight differs; if the new value is too heavy, the old one stays.
 #[test]
 fn the_old_value_is_replaced_once_and_the_bound_is_kept() {
     let clock = ManualClock::new();
@@ -187,14 +187,14 @@ fn the_old_value_is_replaced_once_and_the_bound_is_kept() {
     let told = std::mem::take(&mut *told.lock().unwrap());
     assert_eq!(told.iter().filter(|(key, ..)| *key == 1).collect::<Vec<_>>(), [&(1, 7, Cause::Replaced)]);
 
-    // What is too heavy leaves the old one, and that is not loaded again at once.
+    // If the new value is too heavy, the old one stays, and is not reloaded at once.
     clock.advance(LIFE - AHEAD);
     assert_eq!(cache.get_or_insert_with(1, || 101), 101);
     assert_eq!((cache.get(&1), cache.weight()), (Some(90), 90));
     assert_eq!(cache.get_or_insert_with(1, || unreachable!()), 90);
 }
 
-/// Each has its own life; idle times are no deadline. So a failure that is kept for a short time is not asked for again.
+/// Each entry has its own lifetime; idle times are no deadline. So a failure that is kept for a short time is not loaded again.
 #[test]
 fn the_deadline_counts_and_not_how_long_it_may_be_idle() {
     let clock = ManualClock::new();
@@ -208,7 +208,7 @@ fn the_deadline_counts_and_not_how_long_it_may_be_idle() {
     for (key, life) in [(0, 0), (5, 5), (10, 10), (60, 60)] {
         cache.insert(key, life).unwrap();
     }
-    // Never, as it lives for ever, or no longer than it would be due; not yet.
+    // Never due, as it lives for ever, or for no longer than the time ahead; or not due yet.
     for key in [0, 5, 10, 60] {
         assert_eq!(cache.get_or_insert_with(key, || unreachable!()), key);
     }
@@ -219,7 +219,7 @@ fn the_deadline_counts_and_not_how_long_it_may_be_idle() {
     assert_eq!(cache.get_or_insert_with(0, || unreachable!("it is idle, and not yet for long enough")), 0);
 }
 
-/// Under its lock a cache loads nothing, and panics where a key is missed; what is due is there.
+/// Under its lock a cache loads nothing, and panics for a missing key; a value that is due is there.
 #[test]
 fn nothing_is_refreshed_under_the_lock() {
     let (cache, _) = due();
@@ -258,7 +258,7 @@ fn who_says_what_to_insert_refreshes_nothing() {
     assert_eq!(cache.entry(1).or_insert_with(|| 9), 9);
 }
 
-/// It is due when it would have been.
+/// It is due when it would have been without the dump.
 #[test]
 fn what_was_dumped_is_refreshed_as_it_was() {
     let clock = ManualClock::new();
@@ -291,7 +291,7 @@ fn whoever_lets_another_refresh_is_told_when() {
     assert!(!Cache::<u64, u64>::new(10).needs_refresh(&1));
 }
 
-/// A closure may write to the source, which somebody reads meanwhile.
+/// The closure may write to the source, which another thread reads meanwhile.
 #[test]
 fn what_is_loaded_while_a_condition_decides_is_not_kept() {
     what_is_loaded_while_a_condition_says(true);

@@ -8,7 +8,7 @@ use pollster::block_on;
 use crate::common::catch;
 use crate::refresh::{AHEAD, LIFE, due};
 
-/// By each way to fail in turn: it is tried again when half of the time is left, and half of that, and so on.
+/// In each way to fail in turn: the refresh is tried again when half of the time is left, and half of that, and so on.
 #[test]
 fn who_fails_gets_the_old_value_until_it_has_expired() {
     let (cache, clock) = due();
@@ -63,7 +63,7 @@ fn who_fails_when_the_old_value_has_expired_gets_the_error() {
 
     let (cache, clock) = due();
     cache.insert(2, 20).unwrap();
-    // What has expired is no answer, in whatever order the keys come.
+    // An expired value is not returned, in whatever order the keys come.
     for keys in [[1, 3], [3, 1]] {
         cache.insert(1, 7).unwrap();
         clock.advance(LIFE - AHEAD);
@@ -84,7 +84,7 @@ fn who_panics_leaves_the_old_value_to_be_refreshed_by_the_next() {
     assert_eq!(cache.get_or_insert_with(1, || 8), 8);
 }
 
-/// However late it fails, or was asked for.
+/// However late the refresh fails, or was asked for.
 #[test]
 fn who_fails_late_puts_it_off_all_the_same() {
     let second = Duration::from_secs(1);
@@ -99,7 +99,7 @@ fn who_fails_late_puts_it_off_all_the_same() {
     clock.advance(second / 2);
     assert!(cache.needs_refresh(&1));
 
-    // For the first time at the last moment.
+    // Asked for the first time at the last moment.
     let (cache, clock) = due();
     clock.advance(9 * second);
     assert_eq!(cache.try_get_or_insert_with(1, || Err("no")), Ok(7));

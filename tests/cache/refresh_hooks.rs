@@ -1,4 +1,4 @@
-//! Keys whose own code asks the cache, or panics, while their values are refreshed: nobody waits for himself.
+//! Keys whose own code uses the cache, or panics, while their values are refreshed: no caller waits for itself.
 
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};
@@ -14,18 +14,18 @@ const LIFE: Duration = Duration::from_secs(60);
 const AHEAD: Duration = Duration::from_secs(10);
 
 thread_local! {
-    /// How many more clones of keys are as any other; the next one asks for the key, when its value has expired.
+    /// How many more clones of keys are ordinary; the next one asks for the key, when its value has expired.
     static CLONES: Cell<Option<u32>> = const { Cell::new(None) };
     /// The next comparison panics.
     static EQ_PANICS: Cell<bool> = const { Cell::new(false) };
-    /// What is dropped writes to its key.
+    /// Whether a drop writes to its key.
     static DROP_WRITES: Cell<bool> = const { Cell::new(false) };
 }
 
 #[derive(Debug)]
 struct Key(u64);
 
-/// A cache that keys find, and its clock.
+/// A cache that keys can reach, and its clock.
 fn shared() -> &'static (Cache<Key, u64>, ManualClock) {
     static SHARED: OnceLock<(Cache<Key, u64>, ManualClock)> = OnceLock::new();
     SHARED.get_or_init(|| {
@@ -42,7 +42,7 @@ impl Clone for Key {
                 CLONES.set(None);
                 let (cache, clock) = shared();
                 clock.advance(AHEAD);
-                // It is absent now, and may be loaded by who clones it.
+                // It is absent now, and may be loaded by the code that clones it.
                 let asked = cache.try_get_or_insert_with(Key(self.0), || Ok::<_, ()>(5));
                 assert!(matches!(asked, Ok(5) | Err(LoadError::Recursion)), "{asked:?}");
             }
@@ -89,7 +89,7 @@ fn a_key_may_ask_for_itself_and_panic() {
         cache.clear();
     }
 
-    // A key that is compared under a lock is dropped when that is released.
+    // A key that is compared under a lock is dropped when the lock is released.
     let got = cache.get_or_insert_with(Key(1), || {
         let other = thread::spawn(|| {
             EQ_PANICS.set(true); // with the one that is being loaded

@@ -1,5 +1,5 @@
-//! What takes the place of what: who computes a heavier value in the place of a lighter one has others make room, and the key
-//! is there all the while; what was found stays as it was.
+//! Replacement: when a heavier value replaces a lighter one, others make room, and the key is there all the while; a value that
+//! was found stays as it was.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use koel::{Cache, CacheRef, Compute, Operation, Policy};
 use crate::POLICIES;
 use crate::common::{env_number, on_threads};
 
-/// Weights are values. One key goes from light to heavy, among others that are hit more often and fill the cache: who is next
-/// to go is the one that grows.
+/// Weights are values. One key goes from light to heavy, among others that are hit more often and fill the cache: the growing
+/// entry is itself the next victim.
 fn a_key_is_there_while_its_value_grows(policy: Policy) {
     let cache: Cache<u64, u64> =
         Cache::builder().max_weight(100).policy(policy).weigher(|_, weight| *weight).build();
@@ -55,7 +55,7 @@ fn a_key_is_not_missed_while_its_value_grows() {
     POLICIES.into_iter().for_each(a_key_is_there_while_its_value_grows);
 }
 
-/// As it was found, whatever becomes of the entry; and on another thread, where the view may go there.
+/// It stays as it was found, whatever becomes of the entry; and on another thread, if the view may be sent there.
 #[test]
 fn what_is_taken_along_stays() {
     let cache: Cache<u64, Arc<()>> = Cache::new(10);

@@ -1,4 +1,4 @@
-//! Who misses a key may reserve it, and load it outside of any closure: others wait for him as for a loader.
+//! A caller that misses a key may reserve it, and load it outside of any closure: others wait for it as for a loader.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, pending, poll_fn};
@@ -16,12 +16,12 @@ use crate::weighing_values;
 
 const NO_TIME: Duration = Duration::ZERO;
 
-/// What a future has come to by now.
+/// Polls a future once.
 fn poll<T>(task: impl Future<Output = T> + Unpin) -> Poll<T> {
     pin!(task).poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Whoever reserves it, as a thread or a task, by value or by reference.
+/// Whether a thread or a task reserves it, by value or by reference.
 #[test]
 fn who_waits_gets_what_is_inserted() {
     type Reserves = fn(&Cache<String, u64>) -> Result<u64, koel::DetachedReservation<'_, String, u64>>;
@@ -58,11 +58,11 @@ fn who_waits_gets_what_is_inserted() {
     }
 }
 
-/// As the documentation of `Cache` has it, by rows.
+/// The table in the documentation of `Cache`, row by row.
 #[test]
 fn what_is_done_while_a_key_is_being_loaded_is_told_by_a_table() {
     type Does = fn(&Cache<u64, u64>);
-    // And what who asks afterwards gets: found, or loaded by himself; or he waits.
+    // And what a caller that asks afterwards gets: the value is found, or loaded by that caller; or it waits.
     let rows: [(&[Does], Option<u64>); 4] = [
         (
             &[
@@ -114,7 +114,8 @@ fn what_is_done_while_a_key_is_being_loaded_is_told_by_a_table() {
     }
 }
 
-/// Whether it is given up or lost in a panic; and to somebody with a loader, or who reserves it in turn.
+/// Whether the reservation is given up or lost in a panic; and whether the next caller has a loader, or reserves the key in
+/// turn.
 #[test]
 fn a_key_that_is_reserved_in_vain_is_the_next_ones() {
     for panics in [false, true] {
@@ -168,7 +169,7 @@ fn who_has_reserved_a_key_and_asks_for_it_is_told() {
     assert_eq!(cache.try_get_or_reserve_timeout(1, Duration::MAX).err(), Some(LoadError::Recursion));
     let message = catch(|| _ = cache.get_or_reserve(1)).unwrap_err();
     assert!(message.contains("would wait for itself"), "{message}");
-    // Others' keys are loaded meanwhile, and this one written to.
+    // Other keys are loaded meanwhile, and this one is written to.
     assert_eq!(cache.get_or_insert_with(2, || 9), 9);
     let second = cache.get_or_reserve(3).unwrap_err();
     assert_eq!((reservation.insert(7), load(&cache), second.insert(10)), (7, Ok(7), 10));
@@ -176,7 +177,7 @@ fn who_has_reserved_a_key_and_asks_for_it_is_told() {
     assert_eq!(load(&cache), Ok(8));
 }
 
-/// Each has a key that the other asks for: who asks last is told, and the other gets that one's value.
+/// Each thread has a key that the other asks for: the one that asks last gets an error, and the other gets its value.
 #[test]
 fn of_threads_that_would_wait_for_each_others_keys_one_is_told() {
     let cache: Cache<usize, usize> = Cache::new(10);
@@ -196,7 +197,7 @@ fn of_threads_that_would_wait_for_each_others_keys_one_is_told() {
     assert_eq!(told.into_inner(), 1);
 }
 
-/// Nobody knows who has it.
+/// No thread is known to hold it.
 #[test]
 fn a_detached_reservation_is_sent_and_nobodys() {
     let cache: Cache<u64, u64> = Cache::new(10);
@@ -208,7 +209,7 @@ fn a_detached_reservation_is_sent_and_nobodys() {
     });
 }
 
-/// It is as if nobody had loaded it.
+/// It is as if it had not been loaded.
 #[test]
 fn what_is_too_heavy_is_returned_and_not_kept() {
     let cache = weighing_values(5).build();
@@ -217,7 +218,7 @@ fn what_is_too_heavy_is_returned_and_not_kept() {
     assert_eq!((cache.get(&1), cache.get_or_reserve(1).unwrap_err().try_insert(5)), (None, Ok(5)));
 }
 
-/// Neither waits there, nor is anything put: the key is free afterwards.
+/// Neither call waits there, nor is anything inserted: the key is free afterwards.
 #[test]
 fn under_the_caches_lock_nothing_is_reserved_or_inserted() {
     let cache: Cache<u64, u64> = Cache::new(10);
@@ -242,8 +243,8 @@ fn under_the_caches_lock_nothing_is_reserved_or_inserted() {
     assert_eq!(cache.get_or_insert_with(1, || 8), 8);
 }
 
-/// Of a load that was begun before, which those who wait get, nobody else waits: he finds what was inserted when his time is
-/// up.
+/// Only earlier waiters get the value of a load that had begun before; a caller that comes later waits in vain for it, and
+/// finds the inserted value when its time is up.
 #[test]
 fn who_has_no_time_left_looks_once_more() {
     let cache: &Cache<u64, u64> = &Cache::new(10);
@@ -258,7 +259,7 @@ fn who_has_no_time_left_looks_once_more() {
     assert_eq!((reservation.insert(7), cache.get(&1)), (7, Some(8)));
 }
 
-/// Who loads refreshes it; who reserves finds it until it has expired.
+/// A call that loads refreshes it; one that reserves finds it until it has expired.
 #[test]
 fn what_is_due_is_found() {
     let clock = ManualClock::new();
@@ -278,7 +279,7 @@ fn what_is_due_is_found() {
     assert_eq!((reservation.insert(8), cache.get(&1)), (8, Some(8)));
 }
 
-/// A task that no longer waits is nobody that a key could be left to.
+/// A reserved key cannot be passed on to a task that no longer waits.
 #[test]
 fn a_task_that_is_dropped_leaves_a_reserved_key_to_the_next() {
     let cache: Cache<u64, u64> = Cache::new(10);
@@ -292,8 +293,8 @@ fn a_task_that_is_dropped_leaves_a_reserved_key_to_the_next() {
     assert_eq!((reservation.insert(7), cache.get(&1)), (7, Some(7)));
 }
 
-/// What asks for a key of its own is told, also of several that it loads, and when a key was reserved meanwhile that is kept
-/// for longer, or for less long, than the loader runs.
+/// A loader that asks for a key of its own gets an error, also if it loads several keys, and if a key was reserved meanwhile
+/// and is held for longer, or for a shorter time, than the loader runs.
 #[test]
 fn a_reservation_that_outlives_a_loader_of_many_hides_no_load() {
     let cache: Cache<u64, u64> = Cache::new(10);
@@ -320,7 +321,7 @@ fn a_reservation_that_outlives_a_loader_of_many_hides_no_load() {
     assert_eq!((loaded, asks(3), cache.len()), (30, Ok(()), 5));
 }
 
-/// Is pending once.
+/// A future that is pending once.
 async fn yield_now() {
     let mut is_second = false;
     poll_fn(|context| {
@@ -330,7 +331,7 @@ async fn yield_now() {
     .await;
 }
 
-/// A key is cloned when its flight is joined: here that ends a reservation in the midst of joining many.
+/// A key is cloned when its flight is joined: here that ends a reservation while many are being joined.
 #[test]
 fn a_reservation_that_ends_while_many_keys_are_joined_leaves_no_load_behind() {
     thread_local!(static ENDS: RefCell<Option<Reservation<'static, Ending, u64>>> = const { RefCell::new(None) });
@@ -350,11 +351,11 @@ fn a_reservation_that_ends_while_many_keys_are_joined_leaves_no_load_behind() {
     let mut loading = Box::pin(CACHE.get_many_or_insert_async(&keys, &mut out, |_| pending::<Vec<_>>()));
     assert!(poll(loading.as_mut()).is_pending() && ENDS.take().is_none());
     let asks = |key| CACHE.try_get_or_reserve_timeout(Ending(key), NO_TIME).map(|_| ());
-    // Of a future that nobody polls.
+    // The flight of a future that nobody polls.
     assert_eq!([1, 9].map(asks), [Err(LoadError::TimedOut), Ok(())]);
 }
 
-/// A wait that was begun, and given up, is not counted as the next one's.
+/// A wait that was begun and given up does not count for the next caller.
 #[test]
 fn who_loads_a_key_that_was_given_away_waits_for_nothing_that_was_asked_for_before() {
     for is_dropped in [false, true] {
@@ -363,7 +364,7 @@ fn who_loads_a_key_that_was_given_away_waits_for_nothing_that_was_asked_for_befo
         let second = block_on(cache.get_or_reserve_async(2)).unwrap_err();
         let mut waits = pin!(cache.get_or_insert_async(2, pending()));
         assert!(poll(waits.as_mut()).is_pending());
-        // To somebody who does not wait for the second.
+        // To a caller that does not wait for the second.
         let mut next = pin!(cache.get_or_reserve_async(1));
         let first = if is_dropped {
             std::thread::scope(|scope| scope.spawn(|| assert!(poll(next.as_mut()).is_pending())).join())
@@ -374,7 +375,7 @@ fn who_loads_a_key_that_was_given_away_waits_for_nothing_that_was_asked_for_befo
         } else {
             first.detach()
         };
-        // And who has the second one now would wait for the first.
+        // And the holder of the second one would now wait for the first.
         drop(second);
         let _second = cache.get_or_reserve(2).unwrap_err();
         assert_eq!(cache.try_get_or_reserve_timeout(1, NO_TIME).err(), Some(LoadError::TimedOut));

@@ -1,4 +1,4 @@
-//! Operations on a cache of any kind, as somebody chooses, against the oracle. Chance does in `laws`, a fuzzer in `fuzz`.
+//! Operations on a cache of any kind, checked by the oracle. They are chosen at random in `laws`, by a fuzzer in `fuzz`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use koel::{Cache, CacheDump, CacheStats, Cause, Compute, ManualClock, Operation,
 use super::kind::{Bound, Kind, build};
 use super::oracle::{Act, Held, Item, Oracle, Told};
 
-/// What chooses operations, and keys and values for them: chance, or a fuzzer.
+/// A source of choices of operations, keys and values: random numbers, or a fuzzer.
 pub(crate) trait Choices {
     /// A number below `n`.
     fn below(&mut self, n: u64) -> u64;
@@ -19,7 +19,7 @@ pub(crate) trait Choices {
     }
 }
 
-/// A cache, and what is known of it.
+/// A cache, and what is known about it.
 struct Run<'c, C> {
     cache: &'c Cache<u64, Item>,
     oracle: Oracle,
@@ -48,7 +48,7 @@ impl<C: Choices> Run<'_, C> {
         Item { number: Box::new(self.numbers), weight, lives }
     }
 
-    /// Takes account of what has left.
+    /// Takes account of entries that have left.
     fn told(&mut self, act: Act, own: Option<u64>) {
         self.oracle.told(&self.told, act, own);
     }
@@ -67,7 +67,7 @@ impl<C: Choices> Run<'_, C> {
         let capacity = self.oracle.capacity;
         assert!(weight > capacity, "{weight} of {capacity} was refused");
         assert_eq!(why, Why::TooHeavy { weight, capacity });
-        // Nothing leaves for it; what has expired may go.
+        // Nothing leaves for it, except that expired entries may go.
         self.told(Act::Look, None);
     }
 
@@ -84,18 +84,19 @@ impl<C: Choices> Run<'_, C> {
         self.told(Act::Look, None);
         let evicted = self.oracle.stats.evictions > evictions;
         let asked = before - replaced + self.oracle.weight_of(item);
-        // Each segment evicts by itself; one alone only for the bound, and no more than it must. Only the adaptive policy may
-        // give up items for one that it takes for better.
+        // Each segment evicts by itself; a single one evicts only to keep the bound, and no more than it must. Only the
+        // adaptive policy may evict several items for one that it considers better.
         if self.cache_has_one_segment() && self.kind.policy != Policy::Adaptive {
             assert!(!evicted || asked > self.oracle.capacity, "evicted, and all would fit");
             let last = self.oracle.last_evicted;
-            // What has expired goes as well, and may be the last.
+            // Expired entries go as well, and one may be the last to go.
             let evicted = evicted && !self.kind.lives.expire();
             assert!(!evicted || self.oracle.weight() + last > self.oracle.capacity, "one too many evicted");
         }
     }
 
-    /// Why what has just been inserted has left at once, if the listener was told of it and not of another value of its key.
+    /// Why an entry that was just inserted has left at once, if the listener was told about it and not about another value of
+    /// its key.
     fn left_at_once(&mut self, key: u64, item: &Item) -> Option<Cause> {
         let mut told = self.told.lock().unwrap();
         let at = told.iter().position(|&(other, number, _)| (other, number) == (key, *item.number))?;
@@ -192,7 +193,7 @@ impl<C: Choices> Run<'_, C> {
         assert_eq!((self.oracle.len(), self.cache.len(), self.cache.weight()), (0, 0, 0));
     }
 
-    /// Dumps the cache, and loads that: into the cache as it is, and when that has been cleared.
+    /// Dumps the cache, and loads the dump: into the cache as it is, and again after it was cleared.
     fn restart(&mut self) {
         let dump = self.cache.dump();
         self.told(Act::Look, None);
@@ -207,11 +208,11 @@ impl<C: Choices> Run<'_, C> {
         self.load_cleared(rest, self.oracle.alive_entries());
     }
 
-    /// Loads a dump when the cache has been cleared: all of it that is alive, which `alive` says.
+    /// Loads a dump after the cache was cleared: all of its entries that are alive, according to `alive`.
     fn load_cleared(&mut self, dump: CacheDump<u64, Item>, mut alive: BTreeMap<u64, Held>) {
         self.clear();
         let back: BTreeSet<u64> = self.cache.load(dump).into_iter().map(|(key, _)| key).collect();
-        // Of several segments some may have borrowed, and what they had lent first.
+        // With several segments, some may have borrowed room that others need now.
         let all = self.cache_has_one_segment();
         assert!(!all || back.iter().all(|key| !alive.contains_key(key)), "{back:?} had no room");
         alive.retain(|key, _| !back.contains(key));
@@ -219,17 +220,17 @@ impl<C: Choices> Run<'_, C> {
         self.told(Act::Insert, None);
     }
 
-    /// Dumps the cache, lets time pass for dump and cache, and loads a part of that when the cache has been cleared.
+    /// Dumps the cache, lets time pass for dump and cache, and loads a part of the dump after the cache was cleared.
     fn restart_later(&mut self) {
         let mut dump = self.cache.dump();
         dump.age(self.advance());
         dump.retain(|key, _| key % 4 != 0);
-        // Without what has been idle for too long, which is handed back.
+        // Without entries that have been idle for too long, which are handed back.
         let alive = self.oracle.alive_entries().into_iter().filter(|(key, _)| key % 4 != 0);
         self.load_cleared(dump, alive.collect());
     }
 
-    /// A value, which is loaded if there is none: by its entry, by a reference, by who reserves it, or in vain.
+    /// Gets a value, which is loaded if there is none: by its entry, by a reference, by a reservation, or in vain.
     fn load(&mut self) {
         let (key, item) = (self.key(), self.item());
         let (expected, mut ran) = (self.oracle.number(key), false);
@@ -283,7 +284,7 @@ impl<C: Choices> Run<'_, C> {
         assert_eq!(self.oracle.expired(), 0);
     }
 
-    /// Lets time pass, so much.
+    /// Lets some time pass, and returns how much.
     fn advance(&mut self) -> Duration {
         let by = Duration::from_millis(10 * self.choices.below(40));
         self.clock.advance(by);
@@ -305,7 +306,7 @@ impl<C: Choices> Run<'_, C> {
         self.oracle.hit(key, seen.map(|item| *item.number));
     }
 
-    /// Up to two batches, in which keys may come twice.
+    /// Looks up to two batches up, in which keys may occur twice.
     fn get_many(&mut self) {
         let keys: Vec<u64> = (0..self.choices.below(40)).map(|_| self.key()).collect();
         let mut seen = vec![None; keys.len()];
@@ -342,7 +343,7 @@ impl<C: Choices> Run<'_, C> {
         }
     }
 
-    /// What every moment must show.
+    /// Checks what must hold at every moment.
     fn check(&self, all: bool) {
         let (cache, oracle) = (self.cache, &self.oracle);
         assert_eq!((cache.len(), cache.weight()), (oracle.len(), oracle.weight()));
@@ -369,7 +370,7 @@ impl<C: Choices> Run<'_, C> {
     }
 }
 
-/// So many operations on a cache, or fewer if there are no more choices. Each is checked.
+/// Runs this many operations on a cache, or fewer if there are no more choices. Each is checked.
 pub(crate) fn run(kind: Kind, steps: usize, mut choices: impl Choices) {
     let (cache, told, clock) = build(kind, choices.below(1 << 16));
     let oracle = Oracle::new(kind.lives, kind.bound.weighs(), kind.capacity);
@@ -381,7 +382,7 @@ pub(crate) fn run(kind: Kind, steps: usize, mut choices: impl Choices) {
             break;
         }
         run.step();
-        // References stay good, whatever becomes of their entries.
+        // References stay valid, whatever becomes of their entries.
         let key = run.key();
         let seen = view.get_key_value(&key).map(|(_, item)| item);
         run.told(Act::Look, None);

@@ -1,4 +1,5 @@
-//! Who loads looks the key up once more before that. What he finds then is his, and not for those who come after it has left.
+//! A loader looks the key up once more before it loads. A value that it finds then is its own, and not for callers that come
+//! after the value has left.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -14,7 +15,7 @@ use koel::{Cache, CacheBuilder, Clock, LoadError, ManualClock};
 
 use crate::edges::comes_to_an_end;
 
-/// What a thread does with keys and values.
+/// Events in a thread's use of keys and values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     KeyCloned,
@@ -27,7 +28,7 @@ enum Event {
 type Hook = (Event, Box<dyn FnOnce()>);
 
 thread_local! {
-    /// What is to run on this thread, one after the other, at the next such event.
+    /// Hooks to run on this thread, one after the other, at the next such event.
     static HOOKS: RefCell<VecDeque<Hook>> = const { RefCell::new(VecDeque::new()) };
 }
 
@@ -88,7 +89,7 @@ impl Clone for Value {
     }
 }
 
-/// Tells that it was read when it is known what it has shown.
+/// A clock that reports a read after it has determined the time to return.
 struct Hooked(ManualClock);
 
 impl Clock for Hooked {
@@ -99,8 +100,8 @@ impl Clock for Hooked {
     }
 }
 
-/// When one who loads a value is at something of the user's that happens after his loader, an hour goes by, and the value
-/// has expired: `ask` is called. Then the key has what that leaves there.
+/// When a call that loads a value runs user code after its loader, an hour goes by, and the value has expired: `ask` is called.
+/// Then the key has the value that this leaves there.
 fn comes_after_a_loaded_value_has_expired(at: Event, ask: impl FnOnce(Arc<Cache<Key, Value>>) + 'static) {
     let clock = ManualClock::new();
     let builder: CacheBuilder<Key, Value> = Cache::builder().max_entries(10);
@@ -131,7 +132,7 @@ fn who_comes_after_a_loaded_value_has_expired_loads_anew() {
     });
 }
 
-/// The clock has been asked when the value's life begins, and the value is not in the cache yet: who comes has to wait.
+/// The clock was read when the value's lifetime begins, and the value is not in the cache yet: a new caller has to wait.
 #[test]
 fn who_comes_when_a_loaded_value_will_have_expired_loads_anew() {
     let (answer, answers) = std::sync::mpsc::channel();
@@ -166,7 +167,7 @@ fn a_key_whose_drop_panics_after_its_values_clone_has_panicked_is_survived() {
     assert_eq!(cache.get_or_insert_with(Key, || Value(2)), Value(1));
 }
 
-/// Of a weight; when it is cloned next, it does what `HOOKS` have for that.
+/// A value with a weight; when it is cloned next, it runs the hook that `HOOKS` has for that.
 #[derive(Debug)]
 struct Heavy(u64);
 
@@ -177,7 +178,7 @@ impl Clone for Heavy {
     }
 }
 
-/// What is turned away is not in the cache: to load it once more would go on for ever.
+/// A rejected value is not in the cache: to load it once more would go on for ever.
 #[test]
 fn a_value_that_is_turned_away_and_asks_for_its_key_as_it_is_cloned_is_told() {
     comes_to_an_end(|| {
@@ -197,7 +198,8 @@ fn a_value_that_is_turned_away_and_asks_for_its_key_as_it_is_cloned_is_told() {
     });
 }
 
-/// The key asks for itself when that happens next, on this thread; notes whether it is told that it would wait for itself.
+/// The key asks for itself at the next such event on this thread, and notes whether it gets the error that it would wait for
+/// itself.
 fn asks_for_itself(at: Event, cache: &Arc<Cache<Key, Value>>, told: &Arc<AtomicBool>) {
     let (cache, told) = (Arc::clone(cache), Arc::clone(told));
     at_next(at, move || {
@@ -206,7 +208,7 @@ fn asks_for_itself(at: Event, cache: &Arc<Cache<Key, Value>>, told: &Arc<AtomicB
     });
 }
 
-/// As while it is being loaded: who would wait for himself is told.
+/// As while it is being loaded: a caller that would wait for itself gets an error.
 #[test]
 fn a_key_that_asks_for_itself_as_a_task_puts_it_is_told() {
     comes_to_an_end(|| {
@@ -221,7 +223,7 @@ fn a_key_that_asks_for_itself_as_a_task_puts_it_is_told() {
     });
 }
 
-/// A leader has failed, and who waited for him has not been polled yet: another one leads, whose copy of the key is dropped.
+/// A leader has failed, and its waiter has not been polled yet: another caller leads, whose copy of the key is dropped.
 #[test]
 fn a_key_that_asks_for_itself_as_somebody_takes_over_is_told() {
     comes_to_an_end(|| {
@@ -243,8 +245,8 @@ fn a_key_that_asks_for_itself_as_somebody_takes_over_is_told() {
     });
 }
 
-/// A task or a thread misses the key; somebody inserts it, and somebody who retains nothing has told that, in vain, as nobody
-/// loads it; who has missed it leads and finds it; it is gone; and only then another one asks.
+/// A task or a thread misses the key. Another inserts it, and a third, which retains nothing, has marked its flight in vain, as
+/// nobody loads it. The first leads and finds it; then it is gone; and only then another caller asks.
 fn found_by_who_loads_and_removed(ask: fn(&Cache<Key, Value>, u32) -> Value) {
     let cache = Arc::new(Cache::new(10));
     let (is_found, is_removed) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
@@ -273,7 +275,7 @@ fn found_by_who_loads_and_removed(ask: fn(&Cache<Key, Value>, u32) -> Value) {
         let is_asking = Arc::new(Barrier::new(2));
         let asking = Arc::clone(&is_asking);
         std::thread::spawn(move || {
-            // With the key of who loads it, so that he is waited for.
+            // With the key of the loader, so that it is waited for.
             at_next(Event::KeysCompared, move || {
                 asking.wait();
             });

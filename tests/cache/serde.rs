@@ -1,4 +1,4 @@
-//! What is written down of a cache beside its dump: its policy, by name, and what it has counted.
+//! What is serialized of a cache apart from its dump: its policy, by name, and its statistics.
 
 use koel::{Cache, Policy};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn a_policy_is_its_name() {
         assert_eq!((policy.to_string(), format!("{policy:>9}")), (name.to_owned(), format!("{name:>9}")));
         assert_eq!(serde_json::to_value(policy).unwrap(), json!(name));
         assert_eq!(serde_json::from_value::<Policy>(json!(name)).unwrap(), policy);
-        // From a reader, that has no text to borrow.
+        // From a reader, which has no text to borrow.
         assert_eq!(serde_json::from_reader::<_, Policy>(format!("\"{name}\"").as_bytes()).unwrap(), policy);
     }
     let expected = "expected a cache's policy: `adaptive`, `clock` or `local`";

@@ -1,4 +1,4 @@
-//! How long an entry has left, set by who uses it: longer, shorter, for ever, not at all.
+//! The time that an entry has left, set by its user: longer, shorter, for ever, none.
 
 use std::cell::Cell;
 use std::sync::mpsc;
@@ -10,7 +10,7 @@ use crate::common::catch;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// One that cannot be cloned, as nothing is cloned here.
+/// A key that cannot be cloned, as nothing is cloned here.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Key(u32);
 
@@ -73,7 +73,7 @@ fn a_value_is_refreshed_by_its_new_time() {
     cache.insert(1, 1).unwrap();
     clock.advance(8 * SECOND);
     assert!(cache.needs_refresh(&1));
-    // What a refresh under way brings is too late: it is not due any more.
+    // The value of a refresh under way is too late: the entry is not due any more.
     let refresh = || {
         assert!(cache.set_time_left(&1, 10 * SECOND));
         2
@@ -89,13 +89,13 @@ fn a_value_is_refreshed_by_its_new_time() {
     cache.get_or_insert_with(1, refresh);
     assert_eq!(cache.time_left(&1), Some(10 * SECOND));
     clock.advance(7 * SECOND);
-    // What was tried in vain is tried anew, once it has more time.
+    // A refresh that failed is tried again, once the entry has more time.
     assert_eq!(cache.try_get_or_insert_with(1, || Err(7)), Ok(1));
     assert!(!cache.needs_refresh(&1));
     assert!(cache.set_time_left(&1, 4 * SECOND) && !cache.needs_refresh(&1));
     clock.advance(SECOND);
     assert!(cache.needs_refresh(&1));
-    // As it is where a whole life is no longer than that.
+    // As for an entry whose whole lifetime is no longer than that.
     assert!(cache.set_time_left(&1, 3 * SECOND) && !cache.needs_refresh(&1));
     clock.advance(2 * SECOND);
     assert!(!cache.needs_refresh(&1) && cache.set_time_left(&1, Duration::MAX) && !cache.needs_refresh(&1));

@@ -1,4 +1,4 @@
-//! A removal listener that takes long: what others send away meanwhile is freed.
+//! A removal listener that takes long: entries that others evict meanwhile are freed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -7,14 +7,14 @@ use std::thread::{scope, yield_now};
 
 use koel::{Cache, CacheBuilder, Operation};
 
-/// A value that is counted as long as it is there.
+/// A value that is counted as long as it exists.
 struct Counted {
     all: Arc<()>,
-    /// The listener says that it is told of it, and waits until it may go on.
+    /// The listener reports that it was called for this value, and waits until it may go on.
     is_slow: bool,
 }
 
-/// Another value, of which the listener may be told while it waits.
+/// A different value, for which the listener may be called while it waits.
 impl Clone for Counted {
     fn clone(&self) -> Self {
         Counted { all: Arc::clone(&self.all), is_slow: false }
@@ -61,7 +61,7 @@ impl Waits {
         Arc::strong_count(&self.all) - 1
     }
 
-    /// While the listener is told of `SLOW` by `send_away`, other threads' writes are freed.
+    /// While `send_away` has called the listener for `SLOW`, entries replaced by other threads are freed.
     fn others_are_freed(&self, how: &str, send_away: impl FnOnce(&Cache<u64, Counted>) + Send) {
         scope(|scope| {
             let cache = &self.cache;
@@ -111,7 +111,7 @@ fn while_the_listener_is_told_others_entries_are_freed() {
     }
 }
 
-/// It may use the cache under pins of its own, also longer than it is told.
+/// It may use the cache under pins of its own, also for longer than its call.
 #[test]
 fn a_listener_that_leaves_a_pin_behind_does_not_disturb_who_called_it() {
     static OTHER: LazyLock<Cache<u64, u64>> = LazyLock::new(|| Cache::new(10));

@@ -1,4 +1,4 @@
-//! Entries that no queue would lead to any more.
+//! Entries to which no queue would lead any more.
 
 use koel::Cache;
 
@@ -7,11 +7,11 @@ use crate::common::{seed, seeded};
 
 const CAPACITY: u64 = 300;
 
-/// While the table is small many keys have one place there, and what is remembered of those that were removed leads to others.
+/// While the table is small many keys have one place there, and the notes on removed keys lead to others.
 #[test]
 fn whatever_is_not_asked_for_leaves_though_others_were_removed_before_the_table_grew() {
     for policy in POLICIES {
-        // After some of these numbers what is remembered of who has gone has just been dropped, or most of it.
+        // After some of these numbers the notes on removed keys, or most of them, have just been dropped.
         for (gone, round) in (70..78).flat_map(|gone| (0..2).map(move |round| (gone, round))) {
             let builder = Cache::builder().max_weight(CAPACITY).weigher(|_: &u64, _: &u64| 1);
             let builder = builder.estimated_entries(10).policy(policy);

@@ -1,5 +1,5 @@
-//! Threads that do everything at once: each key and each value is dropped exactly once, the listener is told once of each
-//! entry, and what is found is what was put there.
+//! Threads that do everything at once: each key and each value is dropped exactly once, the listener is told of each entry
+//! once, and values that are found are those that were put there.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,12 +13,12 @@ const KEYS: u64 = 64;
 
 type Counting = Cache<Counted, Counted>;
 
-/// A value says whose it is.
+/// Checks that a value belongs to its key.
 fn check(key: u64, value: &Counted) {
     assert_eq!(value.n % KEYS, key, "another key's value");
 }
 
-/// One operation; how many entries it has inserted.
+/// Performs one operation; returns how many entries it has inserted.
 fn act(cache: &Counting, ledger: &std::sync::Arc<Ledger>, clock: &ManualClock, rng: &mut Rng) -> u64 {
     let (key, kind) = (rng.below(KEYS), rng.below(100));
     let value = || ledger.value(key + KEYS * rng.clone().below(50));
@@ -127,7 +127,7 @@ fn what_is_found_is_whole<V: From<u64> + Copy + Into<u64> + Send + Sync>() {
     });
 }
 
-/// A value that is too large for a slab, and says when it is torn or overwritten.
+/// A value that is too large for a slab, and shows when it is torn or overwritten.
 #[derive(Clone, Copy)]
 struct Large([u64; 80]);
 

@@ -1,4 +1,4 @@
-//! What the user's code may do while an entry comes: of a loaded one, too.
+//! What user code may do while an entry is inserted, also a loaded one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use koel::{Cache, CacheBuilder, Cause, LoadError, Operation};
 
-/// Runs `f` on a thread of its own; none of the tests has to wait, unless it hangs.
+/// Runs `f` on a thread of its own, so that a test fails instead of waiting for ever if it hangs.
 fn must_end<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, ended) = channel();
     std::thread::spawn(move || done.send(f()));
@@ -31,7 +31,7 @@ fn cache_of(shared: &Shared) -> Arc<Cache<u64, u64>> {
     shared.get().and_then(Weak::upgrade).expect("the cache is in use")
 }
 
-/// Who is told that 2 has left loads it: it was evicted by what its own load's listener loaded.
+/// A listener that is told that 2 has left loads it: it was evicted by an entry that the listener of its own load loaded.
 #[test]
 fn a_listener_may_load_what_is_being_loaded() {
     for with in 0..3 {
@@ -93,7 +93,7 @@ fn no_value_leaks_when_the_listener_panics_at_a_load() {
     }
 }
 
-/// When it is dropped it writes to its cache: not with one of the cache's locks held.
+/// A value that writes to its cache when it is dropped, which must not be with one of the cache's locks held.
 #[derive(Clone)]
 struct Writes(Weak<Cache<u64, Writes>>, Arc<AtomicUsize>);
 
@@ -125,7 +125,7 @@ fn values_are_dropped_unlocked_when_the_weigher_panics() {
     assert!(cache.get(&1).is_some() && cache.compute(1, decide).is_ok());
 }
 
-/// Its `Clone` panics when it has been told to, once.
+/// A value whose `Clone` panics once when it is set to.
 struct Fragile(Arc<AtomicBool>);
 
 impl Clone for Fragile {
@@ -135,7 +135,7 @@ impl Clone for Fragile {
     }
 }
 
-/// Who is told that 1 has left takes 2 out, which came for it, and loads it anew: nobody loads it any more.
+/// A listener that is told that 1 has left removes 2, which replaced it, and reloads it: nobody loads it any more.
 #[test]
 fn a_listener_may_load_what_was_being_loaded_when_its_clone_panicked() {
     let answers = must_end(|| {
@@ -163,7 +163,7 @@ fn a_listener_may_load_what_was_being_loaded_when_its_clone_panicked() {
     assert_eq!(answers, [Ok(())]);
 }
 
-/// When it is dropped it loads the key that is being loaded.
+/// A value that, when it is dropped, loads the key that is being loaded.
 #[derive(Clone)]
 struct Loads {
     cache: Weak<Cache<u64, Loads>>,
@@ -181,7 +181,7 @@ impl Drop for Loads {
     }
 }
 
-/// What is heavy is freed by whoever loads next, after those who wait have been told.
+/// Heavy entries are freed by the next loader, after the waiters have been woken.
 #[test]
 fn what_left_is_freed_when_a_load_has_ended() {
     let told = must_end(|| {

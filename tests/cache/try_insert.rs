@@ -1,4 +1,4 @@
-//! To insert unless the key is there.
+//! `try_insert`: inserts unless the key is there.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -51,7 +51,7 @@ fn what_has_expired_is_not_there() {
     assert_eq!(*told.lock().unwrap(), [(1, 10, Cause::Expired)]);
 }
 
-/// Room is asked of other segments only for what comes in.
+/// Other segments are asked for room only if the entry is inserted.
 #[test]
 fn what_is_too_heavy_is_handed_back_and_what_is_there_sends_nobody_away() {
     let cache = weighing_values(100).build();
@@ -62,7 +62,7 @@ fn what_is_too_heavy_is_handed_back_and_what_is_there_sends_nobody_away() {
     );
     assert_eq!(cache.try_insert(1, 60), Ok(Ok(())));
     assert_eq!(cache.try_insert(2, 40), Ok(Ok(())));
-    // Also where what was not inserted would not fit.
+    // Also if the entry that was not inserted would not fit.
     for heavy in [50, 100, 101] {
         assert_eq!(cache.try_insert(1, heavy), Ok(Err(Occupied { current: 60, not_inserted: heavy })));
     }
@@ -71,7 +71,7 @@ fn what_is_too_heavy_is_handed_back_and_what_is_there_sends_nobody_away() {
     assert!(cache.weight() <= 100);
 }
 
-/// To look at an entry is no hit, and no use of it.
+/// Finding an entry counts neither as a hit nor as a use.
 #[test]
 fn it_leaves_no_trace() {
     let clock = ManualClock::new();
@@ -83,7 +83,7 @@ fn it_leaves_no_trace() {
     assert_eq!((cache.time_left(&1), cache.stats().hits, cache.stats().misses), (Some(idle / 2), 0, 0));
 }
 
-/// Whoever is loading the key gets his value, and what was inserted stays.
+/// A caller that is loading the key gets its own value, and the inserted one stays.
 #[test]
 fn it_waits_for_no_loader_and_stays() {
     let cache = Cache::new(10);
@@ -101,7 +101,7 @@ fn it_waits_for_no_loader_and_stays() {
     assert_eq!(inline.try_insert(1, b'x'), Err(Occupied { current: b'i', not_inserted: b'x' }));
 }
 
-/// What is loaded meanwhile is older, and does not come in its place when it has left.
+/// A value that is loaded meanwhile is older, and does not replace the inserted one when that has left.
 #[test]
 fn what_was_inserted_and_evicted_while_it_was_loaded_is_not_there() {
     let cache: Cache<u32, &str> = Cache::builder().max_entries(10).policy(Policy::Clock).build();
@@ -122,7 +122,7 @@ fn what_was_inserted_and_evicted_while_it_was_loaded_is_not_there() {
     assert_eq!((loaded, inline.get(&1)), (b'l', None));
 }
 
-/// It keeps nothing, and says that the key was not there.
+/// It keeps nothing, and reports that the key was not there.
 #[test]
 fn an_inline_cache_for_nothing_takes_all() {
     let nothing = InlineCache::new(0);
@@ -132,7 +132,7 @@ fn an_inline_cache_for_nothing_takes_all() {
     );
 }
 
-/// Its readings are those that it was told, and then always the same.
+/// A clock that returns the given readings, and then always the same one.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<VecDeque<Duration>>>);
 
@@ -148,8 +148,8 @@ impl Clock for Told {
     }
 }
 
-/// Somebody inserts the key when it has been looked for, and its time ends just then: what is heavier must not take its place
-/// without having got room.
+/// Another thread inserts the key after it was looked up, and its time ends just then: a heavier entry must not take its place
+/// without having been given room.
 #[test]
 fn an_entry_whose_time_ends_meanwhile_is_there_or_not() {
     let clock = Told::default();
@@ -169,7 +169,7 @@ fn an_entry_whose_time_ends_meanwhile_is_there_or_not() {
     assert_eq!(answer, Ok(Err(Occupied { current: 60, not_inserted: 101 })));
 }
 
-/// Of `retain`: one that a clock which goes back has shown as expired is asked about like others.
+/// For `retain`: its closure is asked also about an entry that a clock which goes back has shown as expired.
 #[test]
 fn what_is_used_before_it_is_taken_out_stays() {
     let clock = Told::default();

@@ -10,12 +10,12 @@ use koel::{CapacityError, Compute, Full, Occupied, Operation, Stats};
 
 use super::Config;
 
-/// What is done to a map.
+/// The operations on a map.
 pub(crate) trait AnyMap: Send + Sync + Sized {
     type Key: Clone + Eq + Hash + Debug + Send + Sync;
     type Value: Clone + Debug + Send + Sync;
     type Hasher: BuildHasher + Clone + Send + Sync;
-    /// What keeps a map's entries from being freed.
+    /// A value that keeps a map's entries from being freed.
     type Hold<'m>
     where
         Self: 'm;
@@ -126,9 +126,9 @@ pub(crate) trait AnyMap: Send + Sync + Sized {
 
     fn retain(&self, keep: impl FnMut(&Self::Key, &Self::Value) -> bool);
     fn clear(&self);
-    /// Takes so many entries from a drain and drops it.
+    /// Takes this many entries from a drain and drops it.
     fn drain(&self, entries: usize) -> Vec<(Self::Key, Self::Value)>;
-    /// Looks at so many entries of a walk and drops it. No lock is held in `f`.
+    /// Looks at this many entries of a walk and drops it. No lock is held in `f`.
     fn walk(&self, entries: usize, f: impl FnMut(Self::Key, Self::Value));
     fn keys(&self) -> Vec<Self::Key>;
     fn values(&self) -> Vec<Self::Value>;
@@ -136,10 +136,10 @@ pub(crate) trait AnyMap: Send + Sync + Sized {
     fn reserve(&self, additional: usize);
     fn try_reserve(&self, additional: usize) -> Result<(), CapacityError>;
     fn shrink_to_fit(&self);
-    /// Frees what was removed.
+    /// Frees removed entries.
     fn flush(&self);
     fn extend(&self, pairs: Vec<(Self::Key, Self::Value)>);
-    /// The same, with the map to itself.
+    /// The same, with exclusive access to the map.
     fn extend_alone(&mut self, pairs: impl IntoIterator<Item = (Self::Key, Self::Value)>);
     fn duplicate(&self) -> Self;
 
@@ -150,7 +150,7 @@ pub(crate) trait AnyMap: Send + Sync + Sized {
     }
 }
 
-/// Methods that a map has itself, by the same names.
+/// Methods that the map itself has under the same names.
 macro_rules! own {
     ($(fn $name:ident(&self $(, $argument:ident: $of:ty)*) $(-> $to:ty)?;)*) => {
         $(fn $name(&self $(, $argument: $of)*) $(-> $to)? {

@@ -1,8 +1,8 @@
-//! An end that threads tell one another.
+//! A flag by which threads tell one another that they have ended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Sets it when it is dropped: whoever goes on until it is set ends as well if this thread panics.
+/// Sets the flag when it is dropped: so threads that go on until it is set end also if this thread panics.
 pub(crate) struct SetAtEnd<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for SetAtEnd<'_> {

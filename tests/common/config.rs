@@ -5,7 +5,7 @@
 pub(crate) enum Room {
     /// Starts with one bucket and grows.
     Growing,
-    /// Starts with room for so many entries and grows.
+    /// Starts with room for this many entries and grows.
     From(usize),
     /// Never grows.
     Fixed(usize),
@@ -17,7 +17,8 @@ pub(crate) struct Config {
     pub(crate) room: Room,
     pub(crate) segment_slots: Option<usize>,
     pub(crate) huge_pages: bool,
-    /// For as many entries as there is room for at first: of none, none. `None`: as the map thinks best.
+    /// Whether there are home cells, for as many entries as there is room for at first; none if there is no room. `None`: as
+    /// the map decides.
     pub(crate) home_cells: Option<bool>,
 }
 
@@ -48,7 +49,7 @@ impl Config {
         Config { home_cells: Some(true), ..self }
     }
 
-    /// What the map can be sure to hold, if it does not grow.
+    /// How many entries the map is certain to hold, if it does not grow.
     pub(crate) fn limit(self) -> Option<usize> {
         match self.room {
             Room::Fixed(entries) => Some(entries),
@@ -57,7 +58,8 @@ impl Config {
     }
 }
 
-/// Segments as usual, of two buckets, of sixteen, and one that never splits. Half of them have home cells.
+/// The default segments, segments of two buckets, of sixteen, and one that never splits. Half of the configurations have home
+/// cells.
 fn with_segments(config: Config) -> [Config; 4] {
     let large = config.segments_of(1 << 20);
     [config.home_cells(), config.segments_of(8).home_cells(), config.segments_of(64), large]

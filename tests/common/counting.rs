@@ -1,5 +1,5 @@
-//! An allocator that counts. Who looks at what it counts makes it the program's:
-//! `#[global_allocator] static ALLOCATOR: Counting = Counting;`, or wraps it in one that refuses.
+//! An allocator that counts. A test that uses the counts makes it the program's: `#[global_allocator] static ALLOCATOR:
+//! Counting = Counting;`, or wraps it in one that refuses requests.
 
 use core::cell::Cell;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -9,7 +9,7 @@ thread_local! {
     static PEAK: Cell<isize> = const { Cell::new(0) };
 }
 
-/// Counts the bytes of each thread: what it allocates less what it frees.
+/// Counts the bytes of each thread: those that it allocates minus those that it frees.
 pub(crate) struct Counting;
 
 fn count(bytes: isize) {
@@ -20,7 +20,7 @@ fn count(bytes: isize) {
     });
 }
 
-/// What an allocation came to.
+/// Counts an allocation, and returns it.
 fn counted(base: *mut u8, layout: Layout) -> *mut u8 {
     if !base.is_null() {
         count(layout.size() as isize);
@@ -52,7 +52,7 @@ pub(crate) fn allocated() -> isize {
     NOW.get()
 }
 
-/// What `f` returns, and how many bytes more than before this thread had at once.
+/// Returns what `f` returns, and how many more bytes than before this thread had at its peak.
 pub(crate) fn peak_of<T>(f: impl FnOnce() -> T) -> (T, usize) {
     let before = allocated();
     PEAK.set(before);
@@ -60,7 +60,7 @@ pub(crate) fn peak_of<T>(f: impl FnOnce() -> T) -> (T, usize) {
     (result, (PEAK.get() - before) as usize)
 }
 
-/// What `f` returns, whose memory is not counted.
+/// Returns what `f` returns, without counting its memory.
 pub(crate) fn uncounted<T>(f: impl FnOnce() -> T) -> T {
     let before = allocated();
     let result = f();

@@ -21,17 +21,17 @@ pub(crate) enum Site {
 
 thread_local!(static ARMED: Cell<Option<(Site, usize)>> = const { Cell::new(None) });
 
-/// From now on, on this thread, the call number `n` (from 0) of `site` panics.
+/// From now on, on this thread, call number `n` (from 0) of `site` panics.
 pub(crate) fn arm(site: Site, n: usize) {
     ARMED.with(|armed| armed.set(Some((site, n))));
 }
 
-/// No more panics; whether there was one.
+/// Ends the panics; returns whether there was one.
 pub(crate) fn disarm() -> bool {
     ARMED.with(|armed| armed.take().is_none())
 }
 
-/// User code of this kind runs.
+/// Called whenever user code of this kind runs.
 pub(crate) fn tick(site: Site) {
     let blown = ARMED.with(|armed| match armed.get() {
         Some((at, 0)) if at == site => {

@@ -12,7 +12,7 @@ pub(crate) fn seeded(seed: u64) -> Seeded {
     ahash::RandomState::with_seeds(seed, 0x13, 0x37, !seed)
 }
 
-/// Folds what is written into 64 bits, unmixed: integers hash to themselves.
+/// Folds the bytes that are written into 64 bits, unmixed: integers hash to themselves.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Raw(u64);
 
@@ -34,7 +34,7 @@ impl Hasher for Raw {
     }
 }
 
-/// Sends the integer a key hashes to through a function.
+/// Applies a function to the integer to which a key hashes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Through(pub(crate) fn(u64) -> u64);
 
@@ -82,7 +82,7 @@ pub(crate) const RANDOM: Through = Through(|_| arbitrary());
 
 thread_local!(static ARBITRARY: Cell<u64> = const { Cell::new(1) });
 
-/// A number that has nothing to do with anything; reproducible on one thread.
+/// An arbitrary number; reproducible on one thread.
 pub(crate) fn arbitrary() -> u64 {
     ARBITRARY.with(|state| {
         let mut rng = super::Rng::new(state.get());

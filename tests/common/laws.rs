@@ -1,13 +1,14 @@
-//! Laws that hold of both maps, as tests.
+//! Laws that hold for both maps, as tests.
 
 use super::{AnyMap, Seeded};
 
-/// Words to words.
+/// A map from words to words.
 pub(crate) trait Words: AnyMap<Key = u64, Value = u64, Hasher = Seeded> {}
 
 impl<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>> Words for M {}
 
-/// Two tests for each law, a generic function: one for each map. Of words to words, unless it is said of what.
+/// Makes two tests of each law, which is a generic function: one for each map. Maps are from words to words, unless other types
+/// are given.
 macro_rules! laws {
     (<$key:ty, $value:ty, $hasher:ty> $($law:ident => $hash_map:ident, $inline_map:ident;)*) => {$(
         #[test]

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What is known of all values made with it.
+/// The record of all values made with it.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     /// For each value made, how often it was dropped.
@@ -24,12 +24,12 @@ impl Ledger {
         Counted { n, id: drops.len() - 1, ledger: Arc::clone(self) }
     }
 
-    /// How many were made and not dropped.
+    /// How many values were made and not dropped.
     pub(crate) fn alive(&self) -> usize {
         self.alive.load(Ordering::SeqCst)
     }
 
-    /// How many were made.
+    /// How many values were made.
     pub(crate) fn made(&self) -> usize {
         self.drops.lock().unwrap().len()
     }

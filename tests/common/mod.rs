@@ -1,4 +1,4 @@
-//! What the integration tests share: one interface for both maps, the configurations they run in, and small tools.
+//! Code that the integration tests share: one interface for both maps, the configurations they run in, and small tools.
 #![allow(
     dead_code,
     unused_imports,
@@ -40,14 +40,14 @@ pub(crate) use ledger::{Counted, Ledger};
 pub(crate) use noted::Noted;
 pub(crate) use rng::{Rng, seed};
 
-/// Says that something was not tested, and why: on standard error itself, as the harness shows what tests print only
+/// Reports that something was not tested, and why: directly on standard error, as the harness shows the output of tests only
 /// when they fail.
 pub(crate) fn not_run(why: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "NOT RUN: {why}");
 }
 
-/// How many, from the environment, for longer runs: `KOEL_HISTORIES=2000 cargo test --release --test linearizability`.
+/// A number from the environment, for longer runs: `KOEL_HISTORIES=2000 cargo test --release --test linearizability`.
 pub(crate) fn env_number(name: &str, otherwise: usize) -> usize {
     let number = env(name).unwrap_or(otherwise);
     assert!(number > 0, "{name}=0: nothing would be tested");
@@ -59,13 +59,14 @@ fn env(name: &str) -> Option<usize> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text:?}")))
 }
 
-/// What a task on another thread finds that looks at a future once.
+/// Polls a future once, on another thread.
 fn poll_elsewhere<F: Future<Output: Send> + Send>(future: Pin<&mut F>) -> Poll<F::Output> {
     let poll = || future.poll(&mut Context::from_waker(Waker::noop()));
     std::thread::scope(|scope| scope.spawn(poll).join().unwrap())
 }
 
-/// What a load fails with whose loader calls its argument, so that another waits for it, who must get the same.
+/// Returns the error of a load, whose loader calls its argument. Meanwhile another caller waits for it, which must get the same
+/// error.
 pub(crate) fn shared_with_who_waits<E: Debug + PartialEq + Send>(
     waits: impl Future<Output = E> + Send,
     load: impl FnOnce(&dyn Fn()) -> E,
@@ -79,7 +80,7 @@ pub(crate) fn shared_with_who_waits<E: Debug + PartialEq + Send>(
     failed
 }
 
-/// A source of values, and a load that has read it, and is not over when it is written to.
+/// A source of values, with a load that has read it and has not ended when the source is written to.
 pub(crate) struct Source {
     value: AtomicU64,
     has_read: Barrier,
@@ -91,7 +92,7 @@ impl Source {
         Source { value: AtomicU64::new(value), has_read: Barrier::new(2), is_over: Barrier::new(2) }
     }
 
-    /// Reads the value, and waits until the load may be over.
+    /// Reads the value, and waits until the load may end.
     pub(crate) fn load(&self) -> u64 {
         let value = self.value.load(Ordering::Relaxed);
         self.has_read.wait();
@@ -99,21 +100,21 @@ impl Source {
         value
     }
 
-    /// Writes another value, once the load has read.
+    /// Writes another value, once the load has read the old one.
     pub(crate) fn write(&self, value: u64) {
         self.has_read.wait();
         self.value.store(value, Ordering::Relaxed);
     }
 
-    /// Lets the load be over.
+    /// Lets the load end.
     pub(crate) fn let_go(&self) {
         self.is_over.wait();
     }
 }
 
-/// Has a closure of a cache panic that decides about a key, and may have changed the source: beside a load that began before,
-/// which itself asks for that, or that begins while the closure runs. `load` calls what it is given in its loader, `decide` in
-/// its closure.
+/// Makes a closure panic that decides about a key of a cache, and may have changed the source. Meanwhile a load is under way,
+/// which began before, and itself calls the closure, or which begins while the closure runs. `load` calls its argument in its
+/// loader, `decide` in its closure.
 pub(crate) fn panics_beside_a_load(
     begins_meanwhile: bool,
     load: impl Fn(&dyn Fn()) + Sync,
@@ -143,7 +144,7 @@ pub(crate) fn panics_beside_a_load(
     });
 }
 
-/// What a [`large`] loader keeps, in bytes.
+/// The size of the buffer of a [`large`] loader, in bytes.
 pub(crate) const LARGE: usize = 10_000;
 
 /// A loader that keeps a buffer.
@@ -155,7 +156,7 @@ pub(crate) fn large<T>(value: T) -> impl Future<Output = T> {
     }
 }
 
-/// Runs `body(thread)` on so many threads at once, and returns what they return, in order.
+/// Runs `body(thread)` on this many threads at once, and returns what they return, in order.
 pub(crate) fn on_threads<T: Send>(threads: usize, body: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let start = std::sync::Barrier::new(threads);
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! A recorder of metrics that writes down what it is told, and panics if that would depend on how often it is.
+//! A recorder of metrics that notes what it receives, and panics at calls whose effect depends on how often they are made.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use metrics::{
 /// Name, and number.
 pub(crate) type Seen = Arc<Mutex<BTreeMap<String, f64>>>;
 
-/// Writes down what each metric was set to.
+/// Notes the value to which each metric was set.
 pub(crate) struct Notes {
     /// The only label.
     pub(crate) label: (&'static str, &'static str),
@@ -50,7 +50,7 @@ impl GaugeFn for Note {
 }
 
 impl Notes {
-    /// None yet.
+    /// No notes yet.
     pub(crate) fn new(label: (&'static str, &'static str)) -> Self {
         Notes { label, seen: Seen::default() }
     }

@@ -28,7 +28,7 @@ impl Rng {
     }
 }
 
-/// The seed of this run: `KOEL_SEED`, or always the same. Printed, so that a failure shows it.
+/// The seed of this run: `KOEL_SEED`, or a constant. It is printed, so that a failure shows it.
 pub(crate) fn seed() -> u64 {
     let seed = super::env("KOEL_SEED").unwrap_or(0x6B6F_656C) as u64;
     println!("KOEL_SEED={seed}");

@@ -4,7 +4,7 @@ use koel::{FilterError, ScalableCuckooFilter};
 
 use crate::common::seed;
 
-/// Three in a pair of buckets of one slot, and five of two slots, are not rare.
+/// Three such keys in a pair of buckets of one slot, and five in one of two slots, are not rare.
 #[test]
 fn different_keys_are_not_refused_in_buckets_of_any_size() {
     for slots in [1, 2, 4, 8] {
@@ -23,7 +23,7 @@ fn different_keys_are_not_refused_in_buckets_of_any_size() {
     }
 }
 
-/// Twice as often as one of them.
+/// Together twice as often as one of them.
 #[test]
 fn keys_that_are_alike_come_too_often_together() {
     let n = 50_000_u64;

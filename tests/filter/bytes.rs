@@ -43,7 +43,7 @@ fn every_layout_comes_back_from_its_bytes() {
     }
 }
 
-/// Has no room for a byte.
+/// A writer that has no room for a byte.
 struct Full;
 
 impl Write for Full {
@@ -56,7 +56,8 @@ impl Write for Full {
     }
 }
 
-/// All bytes are in the buffer when the last has been written, and nobody hears of it when it is dropped.
+/// All bytes are in the buffer when the last one has been written, and an error when the buffer is dropped would not be
+/// noticed.
 #[test]
 fn error_of_a_writer_that_keeps_bytes_back_is_told() {
     let buffered = || BufWriter::with_capacity(1 << 20, Full);
@@ -77,7 +78,7 @@ fn what_follows_a_filter_is_not_read() {
     assert!(CuckooFilter::from_bytes(&bytes).is_err(), "whole bytes are a filter and nothing else");
 }
 
-/// 300,000 keys are in two segments.
+/// 300,000 keys take two segments.
 #[test]
 fn a_transfer_is_resumed_where_it_broke_off() {
     let filter = CuckooFilter::from_keys(0..300_000, 0.01).unwrap();

@@ -1,10 +1,10 @@
-//! As many keys as were asked for do fit.
+//! As many keys fit as were asked for.
 
 use koel::{CuckooFilter, FilterBuilder, FilterError, ScalableCuckooFilter};
 
 use crate::common::{env_number, seed};
 
-/// Inserts `n` random keys and says what did not fit.
+/// Inserts `n` random keys and fails if one does not fit.
 fn fill(filter: &CuckooFilter, n: usize, salt: u64) {
     let hashes: Vec<u64> = (0..n as u64).map(|key| filter.hash(&(key, salt))).collect();
     let inserted = filter.insert_many_hash(&hashes);
@@ -40,8 +40,8 @@ fn a_million_keys_fit_in_buckets_of_every_size() {
     }
 }
 
-/// How many groups of keys that are too many for the two buckets they share are expected: each leaves one out, so that sets of
-/// keys which do not fit are at least as probable.
+/// The expected number of groups of keys that are too many for the two buckets they share: each group leaves a key out, so that
+/// sets of keys that do not fit are at least as probable.
 fn expected_misfits(n: usize, filter: &CuckooFilter) -> f64 {
     let info = filter.info();
     let (group, values) = (2 * info.bucket_slots as i32 + 1, f64::powi(2.0, info.fingerprint_bits as i32));
@@ -131,7 +131,7 @@ fn keys_that_all_come_several_times_have_room_as_often() -> Result<(), FilterErr
             }
         }
     }
-    // In buckets that somebody else has chosen, as often as one has slots.
+    // In buckets that the test has chosen, as many copies as one has slots.
     for (slots, copies) in [(2, 2), (4, 2), (4, 4), (8, 8)] {
         let builder = || CuckooFilter::builder().bucket_slots(slots).fingerprint_bits(20).seed(seed());
         assert_eq!(builder().from_keys(repeated(30_000, copies))?.len(), 30_000 * copies);
@@ -141,7 +141,7 @@ fn keys_that_all_come_several_times_have_room_as_often() -> Result<(), FilterErr
             30_000 * copies
         );
     }
-    // A quarter are second copies, and a few come as often as two buckets have slots.
+    // A quarter are second copies, and a few keys occur as often as two buckets have slots.
     let some = (0..150_000).chain(0..50_000).chain(repeated(3, 6));
     let builder = CuckooFilter::builder().bucket_slots(4).fingerprint_bits(16).seed(seed());
     assert_eq!(builder.from_keys(some)?.len(), 200_018);
@@ -155,13 +155,13 @@ fn key_that_comes_too_often_is_told_without_a_search_for_larger_filters() {
         let error = builder().from_keys((0..n).chain([u64::MAX; 9])).unwrap_err();
         assert!(matches!(error, FilterError::Full { inserted } if inserted as u64 == n + 8), "{error}");
     }
-    // Eight slots where sixteen copies ask for them, and no more.
+    // Eight slots for sixteen copies, and no more.
     assert_eq!(CuckooFilter::from_keys([1; 16], 0.01).unwrap().len(), 16);
     assert!(matches!(CuckooFilter::from_keys([1; 17], 0.01), Err(FilterError::Full { .. })));
 }
 
-/// Not as large as a table in which three keys of eight copies each never share two buckets; nor, of short fingerprints, one in
-/// which they seldom do.
+/// Not as large as a table in which three keys of eight copies each never share two buckets; nor, with short fingerprints, as
+/// one in which they seldom do.
 #[test]
 fn keys_that_come_several_times_take_some_times_as_much_memory() -> Result<(), FilterError> {
     let check = |builder: fn() -> FilterBuilder, n, cases: [(usize, f64); 3]| -> Result<(), FilterError> {
@@ -196,7 +196,7 @@ fn errors_do_not_tell_of_a_limit_that_was_not_met() {
     assert!(FilterError::from(full).to_string().ends_with("as often as it may be"));
 }
 
-/// All forms by bytes are one, and none is `Hash`'s.
+/// All functions by bytes agree, and none of them agrees with `Hash`.
 #[test]
 fn filters_of_bytes_are_built_of_bytes_and_asked_by_them() -> Result<(), FilterError> {
     let names: Vec<String> = (0..500).map(|n| format!("name {n}")).collect();
@@ -206,7 +206,7 @@ fn filters_of_bytes_are_built_of_bytes_and_asked_by_them() -> Result<(), FilterE
         assert!(filter.contains_bytes(name) && growing.contains_bytes(name));
         assert!(!filter.insert_unique_bytes(name)? && !growing.insert_unique_bytes(name)?);
     }
-    // In one of a hundred thousand runs one is taken for another.
+    // In one of a hundred thousand runs one key is taken for another.
     let is_mistaken = |name: &&String| {
         let name = name.as_bytes();
         filter.contains(name)
@@ -231,7 +231,7 @@ fn every_key_is_in_a_filter_that_is_filled_segment_by_segment() {
         |keys: &mut dyn Iterator<Item = u64>| CuckooFilter::builder().fingerprint_bits(32).from_keys(keys);
     let filter = build(&mut (0..n)).unwrap();
     assert!(filter.memory_usage() > 8 << 20 && filter.info().segments > 1, "{}", filter.info());
-    // Of which it is not known how many they are.
+    // An iterator of unknown length.
     let other = build(&mut (0..n).filter(|_| true)).unwrap();
     for filter in [filter, other] {
         assert_eq!(filter.len() as u64, n);
@@ -250,7 +250,7 @@ fn filters_are_built_on_all_threads() {
     for n in [1_u64, 1000, 1_000_000] {
         let builder = || CuckooFilter::builder().false_positive_rate(0.001).seed(1);
         let (filter, other) = (builder().par_from_keys(0..n).unwrap(), builder().from_keys(0..n).unwrap());
-        // Of which it is not known how many they are.
+        // An iterator of unknown length.
         let unknown = builder().par_from_keys((0..n).into_par_iter().filter(|_| true)).unwrap();
         for filter in [filter, unknown] {
             assert_eq!((filter.len(), filter.capacity()), (other.len(), other.capacity()));
@@ -261,7 +261,7 @@ fn filters_are_built_on_all_threads() {
     assert!(CuckooFilter::builder().par_from_keys(0..0).unwrap().is_empty());
 }
 
-/// By whichever of its names a filter is asked for, it is the same.
+/// All functions that make a filter make the same one.
 #[cfg(feature = "rayon")]
 #[test]
 fn filters_are_built_on_all_threads_without_a_builder_and_of_bytes() -> Result<(), FilterError> {
@@ -294,7 +294,7 @@ fn growing_filters_of_no_keys_are_built_whatever_capacity_is_asked_for() {
     }
 }
 
-/// But in buckets of one slot.
+/// Except in buckets of one slot.
 #[test]
 fn the_first_table_of_a_growing_filter_has_room_for_its_capacity() {
     for (bits, slots) in [(8, 2), (16, 2), (8, 4), (16, 4), (8, 8), (16, 8)] {

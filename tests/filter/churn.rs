@@ -7,13 +7,13 @@ use koel::ScalableCuckooFilter;
 use crate::common::{SetAtEnd, on_threads, seed};
 use crate::scalable::new;
 
-/// Bits by which fingerprints of the newest table are wider than those of the oldest.
+/// How many bits wider the fingerprints of the newest table are than those of the oldest.
 fn newest_index(filter: &ScalableCuckooFilter) -> u32 {
     let tables = filter.info().tables;
     tables[tables.len() - 1].fingerprint_bits - tables[0].fingerprint_bits
 }
 
-/// More keys come than the first table has room for, and go again: one more table is enough for ever.
+/// More keys are inserted than the first table has room for, and removed again: one more table suffices for ever.
 #[test]
 fn filter_of_as_many_keys_as_ever_does_not_grow_however_often_it_is_compacted() {
     // One burst is more than there are slots for.
@@ -39,13 +39,13 @@ fn filter_of_as_many_keys_as_ever_does_not_grow_however_often_it_is_compacted() 
             batch.for_each(|key| assert!(filter.remove(&key)));
         }
     });
-    // Or nobody had time for it.
+    // Unless no thread had time for it.
     let compactions = compactions.into_inner() + filter.compact() as u64;
     assert!(compactions > 0, "{}", filter.info());
     assert_eq!(filter.len() as u64, held);
 }
 
-/// A filter of so many keys in two tables, which can have no third: fingerprints of 32 bits are the widest.
+/// A filter of many keys in two tables, which can have no third: fingerprints of 32 bits are the widest.
 fn of_two_tables_for_ever() -> (ScalableCuckooFilter, Vec<u64>) {
     let filter = ScalableCuckooFilter::builder().fingerprint_bits(31).seed(seed()).build().unwrap();
     let mut keys = Vec::new();
@@ -56,7 +56,7 @@ fn of_two_tables_for_ever() -> (ScalableCuckooFilter, Vec<u64>) {
     (filter, keys)
 }
 
-/// Where all buckets of a key are full, others make room in old tables, too.
+/// If all buckets of a key are full, other fingerprints are displaced in old tables, too.
 #[test]
 fn what_is_displaced_in_an_old_table_makes_room_in_a_filter_that_cannot_grow() {
     let (filter, mut keys) = of_two_tables_for_ever();
@@ -87,7 +87,7 @@ fn what_is_displaced_in_an_old_table_makes_room_in_a_filter_that_cannot_grow() {
 #[test]
 fn filter_that_cannot_grow_is_not_full_while_it_is_compacted() {
     let (filter, mut keys) = of_two_tables_for_ever();
-    // As many stay as the old table has room for, and come and go.
+    // As many keys stay as the old table has room for, and others come and go.
     keys.drain(3700..).for_each(|key| assert!(filter.remove(&key)));
     let done = AtomicBool::new(false);
     on_threads(2, |thread| {
@@ -114,7 +114,7 @@ fn clone_has_no_key_twice_while_tables_are_emptied() {
     for _ in 0..20 {
         let filter = new(30_000, 1e-6);
         (0..60_000_u64).for_each(|key| filter.insert(&key).unwrap());
-        // The second table's have room in the first.
+        // The second table's keys have room in the first.
         (0..34_000_u64).for_each(|key| assert!(filter.remove(&key)));
         let done = AtomicBool::new(false);
         on_threads(2, |thread| {

@@ -1,4 +1,4 @@
-//! Filters in files, which are whole at any time.
+//! Filters in files, which are complete at any time.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -14,7 +14,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Of either kind.
+/// A filter of either kind.
 trait Kept: Sized {
     fn of(keys: u32) -> Self;
     fn save(&self, path: &Path) -> std::io::Result<()>;
@@ -54,7 +54,7 @@ fn in_a_folder(test: impl FnOnce(&Path)) {
 
 fn comes_back_and_takes_the_place_of_the_other<F: Kept>(folder: &Path) {
     let path = folder.join("filter");
-    // Larger, smaller; of one segment and of several.
+    // A larger one, a smaller one; of one segment and of several.
     for keys in [1000, 400_000, 0] {
         let filter = F::of(keys);
         filter.save(&path).unwrap();
@@ -70,7 +70,7 @@ fn a_filter_comes_back_from_a_file_and_takes_the_place_of_another() {
     in_a_folder(comes_back_and_takes_the_place_of_the_other::<ScalableCuckooFilter>);
 }
 
-/// What is wrong with the bytes in a file.
+/// The error about the bytes in a file.
 fn bytes_error<F: Kept>(path: &Path, bytes: &[u8]) -> BytesError {
     fs::write(path, bytes).unwrap();
     match F::open(path).err() {
@@ -125,7 +125,7 @@ fn errors_name_the_file_and_leave_nothing_behind() {
     let in_no_folder = folder.path().join("none/filter");
     assert_names(&filter.save(&in_no_folder).unwrap_err(), ErrorKind::NotFound, &in_no_folder);
     assert_names(&open_error(&in_no_folder), ErrorKind::NotFound, &in_no_folder);
-    // Nothing but a file gives way to one.
+    // Only a file is replaced by a file.
     let inner = folder.path().join("folder");
     fs::create_dir(&inner).unwrap();
     assert_names(&filter.save(&inner).unwrap_err(), ErrorKind::InvalidInput, &inner);
@@ -133,7 +133,7 @@ fn errors_name_the_file_and_leave_nothing_behind() {
     assert_eq!(names(folder.path()), ["folder"]);
 }
 
-/// A pipe would be waited for, until somebody writes to it.
+/// Opening a pipe would block until somebody writes to it.
 #[cfg(unix)]
 #[test]
 fn a_pipe_is_neither_replaced_nor_waited_for() {
@@ -154,7 +154,7 @@ fn a_link_stays_one_and_what_it_leads_to_is_replaced() {
     let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (link, file) = (folder.path().join("link"), elsewhere.path().join("filter"));
     std::os::unix::fs::symlink(&file, &link).unwrap();
-    // To no file yet, and to one.
+    // A link to a file that does not exist yet, and to one that does.
     for keys in [10, 20] {
         let filter = CuckooFilter::of(keys);
         filter.save(&link).unwrap();
@@ -164,7 +164,7 @@ fn a_link_stays_one_and_what_it_leads_to_is_replaced() {
     assert_eq!((names(folder.path()).len(), names(elsewhere.path()).len()), (1, 1));
 }
 
-/// As one that is mapped into memory is: it must not become shorter.
+/// Like a file that is mapped into memory, it must not become shorter.
 #[test]
 fn who_has_the_old_file_open_keeps_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -177,7 +177,7 @@ fn who_has_the_old_file_open_keeps_it() {
     assert_eq!(CuckooFilter::open(&path).unwrap().bytes(), new.bytes());
 }
 
-/// Whoever opens it finds one of them.
+/// A reader that opens it finds one of the versions.
 #[test]
 fn a_file_that_is_replaced_all_the_time_is_whole_whenever_it_is_opened() {
     let folder = tempfile::tempdir().unwrap();
@@ -186,7 +186,7 @@ fn a_file_that_is_replaced_all_the_time_is_whole_whenever_it_is_opened() {
     let each = filters.each_ref().map(Kept::bytes);
     filters[0].save(&path).unwrap();
     std::thread::scope(|scope| {
-        // Two writers, which do not meet in one file.
+        // Two writers, which do not write to the same new file.
         for filter in &filters {
             scope.spawn(|| (0..50).for_each(|_| filter.save(&path).unwrap()));
         }

@@ -1,4 +1,5 @@
-//! Bytes are what `docs/filter-format.md` says, read by it and not by the library: every layout, and tables of growing filters.
+//! The bytes are what `docs/filter-format.md` says; they are read according to it and not by the library: every layout, and
+//! tables of growing filters.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher};
@@ -7,7 +8,7 @@ use koel::{ScalableCuckooFilter, Xxh3};
 
 use crate::{builder, layouts};
 
-/// Segment, both buckets in ascending order, fingerprint: how often it is there.
+/// Segment, both buckets in ascending order, fingerprint; and how often it is there.
 type Contents = BTreeMap<(u64, u64, u64, u64), u64>;
 
 /// A table's header, as far as places depend on it.
@@ -78,7 +79,7 @@ impl Table {
         *contents.entry((segment, bucket.min(other), bucket.max(other), fingerprint)).or_default() += 1;
     }
 
-    /// What it has if it has all keys of these hashes.
+    /// The contents of a table that has all keys of these hashes.
     fn contents_of(&self, hashes: &[u64]) -> Contents {
         let mut contents = Contents::new();
         for hash in hashes {
@@ -92,7 +93,7 @@ impl Table {
         contents
     }
 
-    /// The fingerprints of a bucket, of 0s for empty slots.
+    /// The fingerprints of a bucket, with 0 for empty slots.
     fn bucket(&self, words: &[u8], bucket: u64, codes: &[[u64; 4]]) -> Vec<u64> {
         let at = bucket * self.bucket_bits();
         if !self.semi_sorted {
@@ -108,7 +109,7 @@ impl Table {
         if self.semi_sorted { 12 + 4 * (self.bits - 4) } else { self.bits * self.slots }
     }
 
-    /// What is in the table that the bytes begin with, and the bytes after it.
+    /// The contents of the table with which the bytes begin, and the bytes after it.
     fn read<'b>(&self, bytes: &'b [u8], codes: &[[u64; 4]]) -> (Contents, &'b [u8]) {
         let (header, mut rest) = bytes.split_at(64);
         let mut contents = Contents::new();
@@ -147,7 +148,7 @@ fn bytes_of_every_layout_are_what_the_document_says() {
     }
 }
 
-/// Of more than one segment, which are not as many as a power of two.
+/// With more than one segment, and not a power of two of them.
 #[test]
 fn bytes_of_segments_are_what_the_document_says() {
     let filter = builder((11, 2, false)).capacity(250_000).seed(1).build().unwrap();
@@ -159,7 +160,7 @@ fn bytes_of_segments_are_what_the_document_says() {
     assert!(table.read(&bytes, &nibbles()).0 == table.contents_of(&hashes));
 }
 
-/// What newer tables have, as the oldest would have it: together, all keys.
+/// The contents of newer tables, converted to the form of the oldest: together, all keys.
 #[test]
 fn bytes_of_growing_filters_are_what_the_document_says() {
     let codes = nibbles();

@@ -1,4 +1,4 @@
-//! Hash functions of the user's, and what is noticed of two that differ.
+//! Hash functions of the user's, and whether a difference between two is noticed.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -6,8 +6,8 @@ use koel::{
     BytesError, CuckooFilter, FilterError, FilterHasher, FilterView, ScalableCuckooFilter, Xxh3, Xxh3Hasher,
 };
 
-/// XXH3 whose bytes are combined with a number first; and which takes 64-bit integers in the order of bytes of a machine that
-/// is big-endian, or not.
+/// XXH3 whose bytes are first combined with a number, and which takes 64-bit integers in the byte order of a machine that is,
+/// or is not, big-endian.
 struct Machine<const BIG_ENDIAN: bool, const BYTES: u8>(u64);
 
 struct Machines<const BIG_ENDIAN: bool, const BYTES: u8>(Xxh3Hasher);
@@ -68,7 +68,7 @@ fn is_refused<T>(result: Result<T, FilterError>) -> bool {
     matches!(result, Err(FilterError::Bytes(BytesError::Hasher)))
 }
 
-/// So it is the author of a hash function who sees to it that integers are the same everywhere.
+/// So the author of a hash function has to make sure that integers hash alike everywhere.
 #[test]
 fn a_hash_function_that_differs_in_integers_only_is_not_noticed_and_denies_them() {
     let bytes = filter().to_bytes();
@@ -86,7 +86,7 @@ fn a_hash_function_that_differs_in_integers_only_is_not_noticed_and_denies_them(
     assert!((1..10).contains(&found), "{found} of {KEYS} integers are found");
 }
 
-/// It has two keys, and no seed: it could not be made again of its filter's bytes.
+/// It has two keys, and no seed: it could not be made again from its filter's bytes.
 #[test]
 fn a_filter_with_a_keyed_hash_function_is_cloned() {
     let keyed = RandomState::new();

@@ -1,4 +1,4 @@
-//! Bytes of enemies: an error, no panic, and no memory out of proportion.
+//! Hostile bytes: an error, no panic, and no memory out of proportion.
 
 #[path = "../../fuzz/harness/filter_bytes.rs"]
 #[expect(dead_code, reason = "the fuzzer's target uses the rest")]
@@ -44,7 +44,7 @@ fn no_truncation_goes_unnoticed() {
     }
 }
 
-/// Flips behind right checksums: some are filters, all are harmless.
+/// Flipped bits with right checksums: some results are filters, all are harmless.
 #[test]
 fn signed_damage_does_no_harm() {
     for layout in SAMPLES {
@@ -79,7 +79,8 @@ fn random_bytes_do_no_harm() {
     }
 }
 
-/// A growing filter of one table, of two buckets of one slot: no table that small is made, but it may come from bytes.
+/// A growing filter of one table that has two buckets of one slot: the library makes no table that small, but bytes may contain
+/// one.
 #[test]
 fn growing_filters_of_a_few_slots_do_no_harm() {
     let mut table = sample((6, 1, false));

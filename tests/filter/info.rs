@@ -1,11 +1,11 @@
-//! What filters, their tables, views and builders say of themselves.
+//! What filters, their tables, views and builders report about themselves.
 
 use koel::{CuckooFilter, FilterError, FilterView, FilterViewOwned, ScalableCuckooFilter, TableInfo};
 
 use crate::common::seed;
 use crate::{builder, layouts};
 
-/// But for displacements, which are not in the bytes, and memory.
+/// Except for displacements, which are not in the bytes, and memory.
 fn is_same(table: &TableInfo, other: &TableInfo) -> bool {
     let mut same = table.clone();
     (same.displacements, same.memory_usage) = (other.displacements, other.memory_usage);
@@ -77,7 +77,7 @@ fn what_they_say_is_lines_of_text() {
     assert!(text.starts_with("view of a growing cuckoo filter: 1 table\n"), "{text}");
 }
 
-/// Memory may be some cache lines less.
+/// The memory taken may be some cache lines less.
 fn is_as_planned(planned: usize, taken: usize) -> bool {
     taken <= planned && planned - taken <= 256
 }
@@ -115,7 +115,7 @@ fn a_growing_filter_is_as_it_was_planned() {
     }
 }
 
-/// More than any machine has memory for; and what cannot be is refused as by `build`.
+/// More than any machine has memory for; and impossible filters are refused as by `build`.
 #[test]
 fn to_plan_takes_no_memory() {
     let builder = || CuckooFilter::builder().fingerprint_bits(32);

@@ -1,11 +1,11 @@
-//! What holds in every layout.
+//! Laws that hold in every layout.
 
 use koel::{CuckooFilter, ScalableCuckooFilter};
 
 use crate::common::{Rng, seed};
 use crate::{builder, layouts};
 
-/// As many keys as fit for sure, few where that takes much room.
+/// As many keys as are certain to fit, but few if that takes much memory.
 fn capacity((bits, slots, _): (u32, u32, bool)) -> usize {
     match (bits, slots) {
         (2..=4, 1) => 20,
@@ -29,7 +29,7 @@ fn every_layout_knows_all_its_keys_and_forgets_them_when_they_are_removed() {
         let mut found = vec![false; n];
         filter.contains_many(&keys, &mut found);
         assert!(found.iter().all(|found| *found), "{layout:?}");
-        // Removed one by one, the others stay.
+        // While keys are removed one by one, the others stay.
         for (i, key) in keys.iter().enumerate() {
             assert!(filter.remove(key), "{layout:?}");
             if i % 16 == 0 {
@@ -38,7 +38,7 @@ fn every_layout_knows_all_its_keys_and_forgets_them_when_they_are_removed() {
         }
         assert_eq!((filter.len(), filter.load_factor()), (0, 0.0));
         assert!(!keys.iter().any(|key| filter.contains(key) || filter.remove(key)), "{layout:?}");
-        // Empty to the last bit: as one that was never used.
+        // Empty to the last bit, like one that was never used.
         let new = builder(layout).capacity(n).seed(seed).build().unwrap();
         assert_eq!(filter.to_bytes(), new.to_bytes(), "{layout:?}");
         assert_eq!(filter.insert_many(&keys), n);
@@ -68,7 +68,8 @@ fn every_layout_takes_as_many_copies_as_two_buckets_have_slots() {
     }
 }
 
-/// A full filter loses nothing when it refuses, and what it holds is a multiset of what was inserted and not removed.
+/// A full filter loses nothing when it refuses a key, and its contents are the multiset of the keys that were inserted and not
+/// removed.
 #[test]
 fn a_churned_filter_keeps_every_key_that_it_took() {
     for layout in layouts().filter(|(bits, ..)| *bits >= 6) {
@@ -122,7 +123,7 @@ fn false_positives_are_as_rare_as_expected() {
     }
 }
 
-/// The smallest tables: of one key, of fewer than two buckets have slots, and of a little more.
+/// The smallest tables: for one key, for fewer keys than two buckets have slots, and for a few more.
 #[test]
 fn false_positives_are_no_more_than_promised_where_there_are_few_keys() {
     for (capacity, rates) in [(1, [0.32, 0.146, 0.05]), (2, [0.27, 0.222, 0.05]), (9, [0.4, 0.2, 0.05])] {
@@ -137,15 +138,15 @@ fn false_positives_are_no_more_than_promised_where_there_are_few_keys() {
                 measured += filter.measure_false_positive_rate(400) / FILTERS as f64;
             }
             let what = format!("{capacity} keys, {rate}: {measured}, {expected} expected");
-            // One filter's rate is off by half of it, most times.
+            // A single filter's rate typically deviates by half of it.
             let chance = 5.0 * 0.5 * expected / (FILTERS as f64).sqrt();
             assert!(expected <= rate && (measured - expected).abs() < chance, "{what}");
         }
     }
 }
 
-/// Between one and two times 2^16 buckets, a segment's buckets and the digest's bits fit each other best, worst and in
-/// between.
+/// Between one and two times 2^16 buckets are the best match of a segment's buckets and the digest's bits, the worst, and all
+/// in between.
 #[test]
 fn false_positives_are_as_rare_as_expected_in_segments_of_every_size() {
     // Five standard deviations are 1.9% of 2.95%.
@@ -194,7 +195,7 @@ fn a_union_has_the_keys_of_both_or_changes_nothing() {
         assert_eq!((one.len(), other.len()), (1000, 500));
         assert!((0..1000_u64).all(|key| one.contains(&key)), "{layout:?}");
         assert!(one.try_union(&build(2)).is_err(), "another seed");
-        // Its own double soon does not fit.
+        // A union with itself soon does not fit.
         let refused = (0..3).any(|_| {
             let before = one.len();
             one.try_union(&one).is_err() && one.len() == before

@@ -33,7 +33,7 @@ pub(crate) fn layouts() -> impl Iterator<Item = (u32, u32, bool)> {
     plain.chain((5..=32).map(|bits| (bits, 4, true)))
 }
 
-/// The options of a layout.
+/// A builder with the options of a layout.
 pub(crate) fn builder((bits, slots, semi_sorted): (u32, u32, bool)) -> FilterBuilder {
     CuckooFilter::builder().fingerprint_bits(bits).bucket_slots(slots).semi_sorted(semi_sorted)
 }

@@ -1,11 +1,11 @@
-//! Many keys at once are as the same keys one by one.
+//! Operations on many keys at once are the same as on these keys one by one.
 
 use koel::{CuckooFilter, FilterView, Full, ScalableCuckooFilter};
 
 use crate::common::{Rng, seed};
 use crate::{builder, layouts};
 
-/// Either filter, by hashes.
+/// Either kind of filter, used by hashes.
 trait Filter {
     fn insert_unique(&self, hash: u64) -> Result<bool, Full>;
     fn insert_unique_many(&self, hashes: &[u64], inserted: &mut [bool]) -> usize;
@@ -82,7 +82,7 @@ fn check<F: Filter>(at_once: &F, one_by_one: &F, batches: &[usize], hashes: u64,
 fn in_every_layout() {
     for layout in layouts() {
         let build = || builder(layout).capacity(100).seed(1).build().unwrap();
-        // The last has no room, most of the time.
+        // The last one has no room, most of the time.
         check(&build(), &build(), &[0, 1, 31, 32, 33, 64, 300, 1000], 2000, &format!("{layout:?}"));
     }
 }

@@ -29,7 +29,7 @@ fn a_larger_first_table_has_room_for_more_keys_in_all() {
         let builder = ScalableCuckooFilter::builder().capacity(capacity).false_positive_rate(rate);
         builder.build().unwrap().max_keys()
     };
-    // Tables have 1,024 buckets at the least.
+    // Tables have at least 1,024 buckets.
     assert_eq!(most(1, 1e-7), most(3500, 1e-7));
     for (capacity, keys) in [(10_000, 310_000), (100_000, 3_100_000), (1_000_000, 31_000_000)] {
         assert!((keys..keys + keys / 500).contains(&most(capacity, 1e-7)), "{capacity}");
@@ -39,7 +39,7 @@ fn a_larger_first_table_has_room_for_more_keys_in_all() {
     assert_eq!(most(1_000_000, 0.1), most(1_000_000, 1e-3));
 }
 
-/// It is full when it has as many, and not many more.
+/// It is full when it has this many keys, and not many more.
 #[test]
 fn a_filter_of_a_low_rate_takes_as_many_keys_as_it_says() {
     for (rate, tables) in [(4e-9, 1), (1e-8, 2), (1e-7, 5)] {
@@ -47,14 +47,14 @@ fn a_filter_of_a_low_rate_takes_as_many_keys_as_it_says() {
             let builder = ScalableCuckooFilter::builder().false_positive_rate(rate).bucket_slots(slots);
             let filter = match builder.seed(seed()).build() {
                 Ok(filter) => filter,
-                // Of larger buckets, the lowest rates cannot be.
+                // With larger buckets, the lowest rates are impossible.
                 Err(FilterError::RateTooLow { .. }) => continue,
                 Err(error) => panic!("{error}"),
             };
             let most = filter.max_keys();
             let inserted = (0_u64..).take_while(|key| filter.insert(key).is_ok()).count();
             let info = filter.info();
-            // Of its only table, three keys may share both buckets of one slot.
+            // If it has only one table, three keys may share both buckets of one slot.
             let least = if slots == 1 && info.tables.len() == 1 { most / 10 } else { most };
             assert!(inserted >= least, "{rate}, {slots}: {inserted} of {most} keys\n{info}");
             assert!(inserted as f64 <= beyond * most as f64, "{rate}, {slots}: {inserted} of {most}\n{info}");
@@ -64,7 +64,7 @@ fn a_filter_of_a_low_rate_takes_as_many_keys_as_it_says() {
     }
 }
 
-/// Also where segments are too small to be filled as far as large ones.
+/// Even if segments are too small to be filled as far as large ones.
 #[test]
 fn the_first_table_is_made_for_as_many_keys_as_were_asked_for() {
     for slots in [1, 2, 4, 8] {
@@ -72,7 +72,7 @@ fn the_first_table_is_made_for_as_many_keys_as_were_asked_for() {
             let plan = ScalableCuckooFilter::builder().capacity(capacity).bucket_slots(slots).plan().unwrap();
             let table = &plan.tables[0];
             assert!(table.capacity_keys >= capacity, "{capacity} in {table:?}");
-            // And no larger than it need be: a pair of buckets, or the least that there are.
+            // And no larger than it need be: by a pair of buckets, or the minimum.
             let spare =
                 table.slots as f64 - capacity as f64 / (table.capacity_keys as f64 / table.slots as f64);
             let pair = 2.0 * f64::from(slots) + 0.001 * table.slots as f64;
@@ -81,8 +81,8 @@ fn the_first_table_is_made_for_as_many_keys_as_were_asked_for() {
     }
 }
 
-/// One small segment finds no room before the others are as full as a table of that size could be on the whole: of all seeds
-/// up to 40, these come to less than 98% of the slots.
+/// One small segment runs out of room before the others are as full as a table of that size could be on the whole: of all seeds
+/// up to 40, these reach less than 98% of the slots.
 #[test]
 fn what_it_says_goes_by_the_size_of_segments_not_of_tables() {
     for seed in [16, 24] {

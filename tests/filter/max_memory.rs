@@ -1,8 +1,8 @@
-//! A growing filter that may take so much memory and no more.
+//! A growing filter with a limit on its memory.
 
 use koel::ScalableCuckooFilter;
 
-/// Fills a filter until it refuses a key; how many keys it has.
+/// Fills a filter until it refuses a key; returns how many keys it has.
 fn fill(filter: &ScalableCuckooFilter, from: u64) -> u64 {
     (from..).take_while(|key| filter.insert(key).is_ok()).count() as u64
 }
@@ -19,13 +19,13 @@ fn no_table_is_added_beyond_the_limit() {
         assert!(filter.memory_usage() > limit / 4, "{} of {limit}", filter.memory_usage());
         assert!(filter.load_factor() > 0.94, "{}", filter.info());
         assert!((0..keys).all(|key| filter.contains(&key)) && filter.len() as u64 == keys);
-        // What leaves makes room.
+        // Removed keys make room.
         (0..keys / 10).for_each(|key| assert!(filter.remove(&key)));
         assert!((0..keys / 20).all(|key| filter.insert(&(keys + key)).is_ok()), "{}", filter.info());
     }
 }
 
-/// Where a byte decides: what a table costs beside its slots counts as well.
+/// Where a single byte decides: the memory of a table apart from its slots counts as well.
 #[test]
 fn the_limit_holds_to_the_byte() {
     let sizes = |limit: usize| {
@@ -51,7 +51,7 @@ fn a_limit_can_be_changed_and_is_a_clones_and_no_part_of_the_bytes() {
     assert!(filter.insert(&first).is_err(), "a second table is twice as large");
     filter.set_max_memory(Some(4 * filter.memory_usage()));
     assert!(fill(&filter, first) > first && filter.info().tables.len() == 2);
-    // What it has it keeps.
+    // It keeps the tables that it has.
     filter.set_max_memory(Some(1));
     assert!((0..first).all(|key| filter.contains(&key)) && filter.info().tables.len() == 2);
     filter.set_max_memory(None);

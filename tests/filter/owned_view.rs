@@ -1,4 +1,4 @@
-//! Views that have their bytes with them.
+//! Views that own their bytes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use koel::{BytesError, CuckooFilter, FilterError, FilterView, FilterViewOwned, S
 use crate::common::{catch, seed};
 use crate::{builder, layouts};
 
-/// Of the same bytes both say the same, wherever these have gone meanwhile.
+/// An owned and a borrowed view of the same bytes answer alike, wherever the bytes have been moved meanwhile.
 fn assert_as_a_view(bytes: &[u8]) {
     let view = FilterView::from_bytes(bytes).unwrap();
     let owned = FilterViewOwned::from_bytes(bytes.to_vec()).unwrap();
@@ -51,7 +51,7 @@ fn an_owned_view_refuses_what_a_view_refuses() {
     let longer = [&bytes[..], b"x"].concat();
     let error = FilterViewOwned::from_bytes(longer.clone()).unwrap_err();
     assert!(matches!(error, FilterError::Bytes(BytesError::Length { .. })), "{error}");
-    // Who asks for it has the bytes back, and not a copy of them.
+    // The caller can have the bytes back, and not a copy of them.
     let at = longer.as_ptr();
     let (mut longer, error) = FilterViewOwned::try_from_bytes(longer).unwrap_err();
     assert!(
@@ -66,7 +66,7 @@ fn an_owned_view_refuses_what_a_view_refuses() {
     assert!((0..100_u64).all(|key| kept.contains(&key)));
 }
 
-/// Is not what it was, once it has been read.
+/// A buffer that changes after it has been read.
 struct Shrinking(Vec<u8>, AtomicBool);
 
 impl AsRef<[u8]> for Shrinking {

@@ -1,10 +1,10 @@
-//! Filters are read from whatever implements `Read`.
+//! Filters are read from anything that implements `Read`.
 
 use std::io::{self, ErrorKind, Read};
 
 use koel::{CuckooFilter, FilterError, ScalableCuckooFilter};
 
-/// Gives a few bytes at a time, and is interrupted now and then.
+/// A reader that returns a few bytes at a time, and is interrupted now and then.
 struct Halting<R>(R, usize);
 
 impl<R: Read> Read for Halting<R> {

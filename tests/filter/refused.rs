@@ -1,11 +1,11 @@
-//! What `docs/filter-format.md` rules out is refused by every way in, however right its checksums are.
+//! Bytes that `docs/filter-format.md` rules out are refused through every way in, however right their checksums are.
 
 use koel::{BytesError, CuckooFilter, FilterError, ScalableCuckooFilter};
 
 use crate::hostile::filter_bytes::{HEADER, all_ways, sign};
 use crate::hostile::sample;
 
-/// Bytes with others in their place from `at` on, and right checksums.
+/// The bytes with some replaced from `at` on, and right checksums.
 fn with(bytes: &[u8], at: usize, others: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     bytes[at..at + others.len()].copy_from_slice(others);
@@ -51,7 +51,8 @@ fn a_header_that_is_out_of_range() {
         let bytes = with(&plain, at, others);
         assert!(!all_ways(&bytes) && is_layout(CuckooFilter::from_bytes(&bytes)), "{others:?} at {at}");
     }
-    // Other layouts have no semi-sorted buckets; and who selects the alternate by some bits only is a growing filter's.
+    // Other layouts have no semi-sorted buckets; and only the tables of a growing filter select the alternate by some of the
+    // bits.
     for (layout, at, byte) in [((4, 4, false), 14, 1), ((9, 8, false), 14, 1), ((9, 4, false), 15, 8)] {
         let bytes = with(&sample(layout), at, &[byte]);
         assert!(
@@ -80,7 +81,7 @@ fn a_segment_that_holds_other_than_it_says() {
             assert!(!all_ways(&other) && is_content(CuckooFilter::from_bytes(&other)), "{layout:?}, {len}");
         }
     }
-    // Three buckets of 36 bits and one more are 144: the last word has 48 of no bucket.
+    // Three buckets of 36 bits, plus one more, are 144 bits: the last word has 48 bits that belong to no bucket.
     let mut short = sample((9, 4, false));
     short.truncate(HEADER + 8 + 3 * 8 + 8);
     short[16..24].copy_from_slice(&[1, 0, 0, 0, 4, 0, 0, 0]);
@@ -154,7 +155,7 @@ fn tables_that_are_no_chain() {
     refused("two in each other's place", &[&[newer, newest], &all[2..]].concat());
     refused("without the oldest", &all[..all.len() - 1]);
     refused("the oldest twice", &[&all[..], &[oldest]].concat());
-    // One in the middle may have been given back.
+    // A table in the middle may have been given back.
     assert!(all_ways(&chain(&header, &[newest, oldest])));
     assert!(all_ways(&chain(&header, &middle.iter().chain([oldest]).collect::<Vec<_>>())));
     let (_, others) = grown(1, 20_000, 0.01);

@@ -51,7 +51,7 @@ fn compaction_empties_tables_and_loses_nothing() {
     (0..n).for_each(|key| filter.insert(&key).unwrap());
     let tables = filter.info().tables.len();
     assert_eq!(filter.compact(), 0, "no room for any");
-    // A tenth stays.
+    // A tenth of the keys stays.
     (0..n).filter(|key| key % 10 != 0).for_each(|key| assert!(filter.remove(&key)));
     let memory = filter.memory_usage();
     let given_back = filter.compact();
@@ -73,7 +73,7 @@ fn compaction_empties_tables_and_loses_nothing() {
 #[test]
 fn what_is_removed_from_an_old_table_makes_room_in_a_filter_that_cannot_grow() {
     let filter = ScalableCuckooFilter::builder().fingerprint_bits(31).seed(seed()).build().unwrap();
-    // Nearly all that come last are refused.
+    // Nearly all of the last keys are refused.
     let (mut keys, mut refused) = (Vec::new(), 0);
     for key in 0_u64.. {
         if filter.insert(&key).is_ok() {
@@ -107,7 +107,7 @@ fn what_is_removed_from_an_old_table_makes_room_in_a_filter_that_cannot_grow() {
 #[test]
 fn look_ups_find_their_way_where_tables_in_the_middle_were_given_back() {
     let filter = new(1000, 0.01);
-    // By how many tables there were when they came.
+    // Keys grouped by how many tables there were when they were inserted.
     let mut keys = vec![Vec::new(); 6];
     let mut next = 0_u64..;
     while keys[5].len() < 20_000 {
@@ -151,7 +151,7 @@ fn look_ups_find_their_way_where_tables_in_the_middle_were_given_back() {
     }
 }
 
-/// Old tables are filled to the last slots: more than compaction would fill them.
+/// Old tables are filled to the last slots, more than compaction would fill them.
 #[test]
 fn a_table_of_which_nothing_is_left_is_given_back_however_full_the_others_are() {
     let filter = new(1000, 0.001);
@@ -200,7 +200,7 @@ fn removing_one_key_never_loses_another() {
     assert_eq!(filter.len(), present.len());
 }
 
-/// Readers look keys up that stay, while others come and go, the filter grows and is compacted.
+/// Readers look up keys that stay, while others come and go, and the filter grows and is compacted.
 #[test]
 fn reader_never_misses_a_key_that_is_held_while_tables_come_and_go() {
     let filter = new(1000, 0.01);
@@ -378,7 +378,7 @@ fn options_of_a_growing_filter_are_checked() {
         let error = none.build().unwrap_err();
         assert!(matches!(error, FilterError::FingerprintBits { least, .. } if least == enough), "{error}");
     }
-    // What is said to do does.
+    // The suggested capacity works.
     let of_rate = |bits, rate| builder().fingerprint_bits(bits).false_positive_rate(rate);
     for rate in [0.9, 0.5, 0.1, 1e-3, 1e-6] {
         let error = of_rate(3, rate).build().unwrap_err();

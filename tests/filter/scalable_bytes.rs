@@ -17,7 +17,7 @@ fn grown(keys: u64) -> ScalableCuckooFilter {
     filter
 }
 
-/// Uses the filter that is written to it, in each call.
+/// A writer that in each call uses the filter that is being written to it.
 struct Using<'f> {
     filter: &'f ScalableCuckooFilter,
     fresh: u64,
@@ -34,7 +34,7 @@ impl Write for Using<'_> {
         assert!(self.filter.remove(&(self.fresh - 1)) && self.filter.insert_unique(&u64::MAX).is_ok());
         assert!(!self.filter.is_empty() && self.filter.chunks().next().is_some());
         self.calls += 1;
-        // When it has grown meanwhile.
+        // After it has grown meanwhile.
         if self.calls % 10 == 0 {
             self.filter.clear();
         }
@@ -46,7 +46,7 @@ impl Write for Using<'_> {
     }
 }
 
-/// However long it takes: no lock is held while it is written to.
+/// However long the writer takes: no lock is held while it is written to.
 #[test]
 fn what_a_filter_is_written_to_may_use_it() {
     let (tell, told) = mpsc::channel();
@@ -101,7 +101,7 @@ fn a_transfer_of_a_growing_filter_is_resumed_where_it_broke_off() {
         let mut damaged = chunk.clone();
         damaged[len / 2] ^= 1;
         assert!(loader.load(&damaged).is_err() && loader.load(&chunk[1..]).is_err());
-        // The next one, and the first, are not this one.
+        // Neither the next one nor the first is this one.
         let others = [filter.chunks_from(loader.next() + 1).next(), filter.chunks().next()];
         let others = others.into_iter().flatten().filter(|other| *other != chunk);
         others.for_each(|other| assert!(loader.load(&other).is_err(), "chunk {}", loader.next()));
@@ -130,7 +130,7 @@ fn a_loader_of_a_growing_filter_that_cannot_finish_is_handed_back_and_goes_on() 
     assert_eq!(loader.try_finish_scalable().unwrap().to_bytes(), filter.to_bytes());
 }
 
-/// These chunks, and those of a filter from where they end, as far as they fit.
+/// Loads these chunks, and then those of `later` from where they end, as far as they fit.
 fn resumed(chunks: &[Vec<u8>], later: &ScalableCuckooFilter) -> ChunkLoader {
     let mut loader = ChunkLoader::new();
     chunks.iter().for_each(|chunk| loader.load(chunk).unwrap());
@@ -160,7 +160,7 @@ fn a_transfer_that_growth_interrupts_does_not_end_in_a_filter() {
 fn one_kind_is_not_taken_for_the_other() {
     let (grown, fixed) =
         (grown(20_000).to_bytes(), CuckooFilter::from_keys(0..100, 0.01).unwrap().to_bytes());
-    /// They are of this kind, which is not asked for.
+    /// Checks that the error is that the bytes are of this kind, which was not asked for.
     fn is_kind<T>(result: Result<T, FilterError>, grows: bool) -> bool {
         matches!(result, Err(FilterError::Bytes(BytesError::Kind { scalable })) if scalable == grows)
     }
@@ -208,7 +208,7 @@ fn chunks_have_every_key_that_nobody_touches_while_tables_come_and_go() {
     });
 }
 
-/// Also if the one that is made anew has the same tables but for what is in them.
+/// Also if the newly made one has the same tables, with other contents.
 #[test]
 fn a_transfer_that_is_resumed_after_tables_were_given_back_has_a_whole_chain_or_none() {
     const HELD: u64 = 2000;

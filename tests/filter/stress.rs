@@ -1,11 +1,11 @@
-//! Threads: what is held throughout is never missed, whatever moves.
+//! Threads: keys that are held throughout are never missed, whatever moves.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::builder;
 use crate::common::{Rng, SetAtEnd, env_number, on_threads, seed};
 
-/// One-word buckets, two words, semi-sorted in one word and in several, and the widest.
+/// Buckets of one word and of two, semi-sorted ones in one word and in several, and the widest.
 const LAYOUTS: [(u32, u32, bool); 8] = [
     (8, 4, false),
     (12, 4, false),
@@ -45,7 +45,7 @@ fn reader_never_misses_a_key_that_is_held_while_others_churn() {
                 }
                 assert!(present.iter().all(|key| filter.contains(key)), "{layout:?}");
             } else {
-                // Or all is looked up before the other thread has its first turn.
+                // Otherwise all keys might be looked up before the other thread has its first turn.
                 while !done.load(Ordering::Relaxed) && filter.info().displacements <= 100 {
                     std::thread::yield_now();
                 }
@@ -66,7 +66,7 @@ fn reader_never_misses_a_key_that_is_held_while_others_churn() {
     }
 }
 
-/// A second copy comes and goes, so that now the one, now the other bucket has the only copy.
+/// A second copy comes and goes, so that sometimes the one and sometimes the other bucket has the only copy.
 #[test]
 fn reader_never_misses_a_key_whose_copies_come_and_go() {
     for layout in LAYOUTS {
@@ -90,7 +90,7 @@ fn reader_never_misses_a_key_whose_copies_come_and_go() {
     }
 }
 
-/// Writers of all threads, then nobody: everything is there, and nothing else.
+/// All threads write, and then stop: everything is there, and nothing else.
 #[test]
 fn writers_on_all_threads_lose_nothing() {
     for layout in LAYOUTS {

@@ -1,4 +1,4 @@
-//! Which filters may be united, and that those which may not are left as they are.
+//! Which filters may be united; the others are left as they are.
 
 use std::hash::BuildHasher;
 
@@ -18,7 +18,7 @@ fn parameters() -> [FilterBuilder; 7] {
     ]
 }
 
-/// One of each, with 50 keys.
+/// One filter of each, with 50 keys.
 fn filled(from: u64) -> [CuckooFilter; 7] {
     parameters().map(|builder| {
         let filter: CuckooFilter = builder.build().unwrap();
@@ -43,7 +43,7 @@ fn filters_of_unequal_parameters_are_not_united_and_stay_as_they_are() {
     }
 }
 
-/// As a set's: keys of both are there once, and of copies in the other one comes.
+/// As of sets: keys of both are there once, and one of several copies in the other filter is taken.
 #[test]
 fn a_union_of_unique_keys_takes_those_that_are_not_there() {
     for (one, other) in filled(0).iter().zip(&filled(50)) {
@@ -83,7 +83,7 @@ impl FilterHasher for Keyed {
     }
 }
 
-/// Whose error tells how many there was room for.
+/// The error tells for how many keys there was room.
 #[test]
 fn a_union_without_room_for_all_leaves_the_filter_as_it_was() {
     let filled = |from: u64| {

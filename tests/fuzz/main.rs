@@ -23,7 +23,7 @@ fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
     seeds
 }
 
-/// Runs a target on its seeds, their truncations, and `flips` of each byte; and on inputs made of them at random.
+/// Runs a target on its seeds, on their truncations and on `flips` of each byte; and on random mutations of them.
 fn smoke(target: &str, flips: &[u8], run: impl Fn(&[u8])) {
     let seeds = seeds(target);
     for (name, seed) in &seeds {
@@ -107,7 +107,7 @@ fn traces_of_enemies_do_no_harm() {
     smoke("trace", &[1, 0x10, 0x80], harness::trace);
 }
 
-/// The inputs are not refused for what they have in common.
+/// The inputs are not all refused for a common flaw.
 #[test]
 fn seeds_of_filters_are_filters() {
     for (name, seed) in seeds("filter_bytes") {

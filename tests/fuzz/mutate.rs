@@ -1,4 +1,4 @@
-//! Inputs made of others, as a fuzzer makes them that is told nothing of what they reach.
+//! Mutated inputs, as made by a fuzzer without feedback about coverage.
 
 use crate::harness::common::Rng;
 
@@ -31,7 +31,7 @@ pub(crate) fn mutated(seeds: &[(String, Vec<u8>)], rng: &mut Rng) -> Vec<u8> {
     input
 }
 
-/// Some bytes of an input: mostly few.
+/// A range of an input's bytes, mostly a short one.
 fn part(input: &[u8], rng: &mut Rng) -> core::ops::Range<usize> {
     let begin = rng.below(input.len() as u64 + 1) as usize;
     let bits = rng.below(9);
