@@ -84,7 +84,7 @@ fn a_short_run_checks_every_answer_and_the_next_one_opens_with_its_filter() {
     }
 }
 
-/// A key that was put around the guard is not in the filter that was kept, and nobody said so.
+/// A key that was put around the guard is not in the filter that was kept, and the guard was not told.
 #[test]
 fn who_listens_no_longer_is_no_error_and_the_filter_is_kept() {
     let folder = tempfile::tempdir().unwrap();
@@ -109,7 +109,7 @@ fn a_wrong_answer_ends_with_exit_code_1() {
     let data = redb::TableDefinition::<&[u8], &[u8]>::new("koel.data");
     {
         let mut table = around.open_table(data).unwrap();
-        // One may be taken for another's.
+        // One key may be taken for another.
         for number in 0..10 {
             table.insert(format!("around {number}").as_bytes(), &b"1"[..]).unwrap();
         }
@@ -121,7 +121,7 @@ fn a_wrong_answer_ends_with_exit_code_1() {
     assert!(told.contains("a wrong answer: `around ") || told.contains("the filter misses "), "{told}");
 }
 
-/// Keys that look like the writer's, files that lie where the filter would, and databases of others.
+/// Keys that look like the writer's, files in the place of the filter, and databases of others.
 #[test]
 fn what_is_the_user_s_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -153,7 +153,7 @@ fn ctrl_c_stops_it_and_the_database_is_whole() {
     let mut command = Command::new(program());
     command.args(["--db", text(&db), "--keys", text(&keys), "--seconds", "600"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    // It says how many readers there are when the keys are in the database.
+    // It prints how many readers there are when the keys are in the database.
     let mut told = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
     assert!(told.any(|line| line.contains("3 keys; ")));
     let id = child.id();

@@ -1,4 +1,4 @@
-//! Whatever is done with a key by itself, it is hashed once: long keys are most of what an operation costs.
+//! Every operation on a single key hashes it once: with long keys, hashing is most of an operation's cost.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ mod common;
 use common::hashers::{Hashing, hashed};
 use koel::{Cache, Compute, HashMap, HashSet, InlineCache, InlineMap, Operation};
 
-/// Does something, which is to hash one key.
+/// Does something, which must hash one key.
 #[track_caller]
 fn once<R>(done: impl FnOnce() -> R) -> R {
     let before = hashed();
@@ -16,7 +16,7 @@ fn once<R>(done: impl FnOnce() -> R) -> R {
     result
 }
 
-/// So many that no segment splits, for which all its keys are hashed again.
+/// Enough room that no segment splits, which would hash all its keys again.
 const ROOM: usize = 1000;
 
 #[test]

@@ -9,7 +9,7 @@ use common::hashers::{CONSTANT, IDENTITY, ONE_BIT, RANDOM, TWENTY_COLLIDE, Throu
 use common::{AnyMap, Config, Ledger, fixed_configs, growing_configs, laws, on_threads, seeded};
 use koel::{HashMap, InlineMap};
 
-/// Inserts, finds, walks over and removes `keys`, which are different; the map may use so many bytes for each.
+/// Inserts, finds, walks over and removes `keys`, which are different; the map may use `bytes_each` bytes for each.
 fn holds_up<M>(config: Config, hasher: Through, keys: &[u64], bytes_each: usize)
 where
     M: AnyMap<Key = u64, Value = u64, Hasher = Through>,
@@ -37,7 +37,7 @@ where
     for &key in keys {
         assert_eq!(map.insert(key, key), Some(!key));
     }
-    // From the front: the overflow's first entries leave first.
+    // From the front: the first entries of the overflow leave first.
     for (i, &key) in keys.iter().enumerate() {
         assert_eq!(map.remove(&key), Some(key), "{key}");
         if i % 1000 == 0 {
@@ -159,7 +159,7 @@ laws! { <u64, u64, Through>
         a_hash_that_changes_all_the_time_harms_no_memory_of_an_inline_map;
 }
 
-/// Equal to anything or nothing, as it likes.
+/// A key that is equal to anything or nothing, at random.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 struct Moody(u64);
@@ -224,7 +224,7 @@ fn entries_of_contradictory_keys_are_dropped_once() {
     ledger.assert_settled("contradictory keys");
 }
 
-/// Without a hash function: koel mixes what comes, and it is as good as one.
+/// Without a hash function: koel's mixing is as good as one.
 #[test]
 fn numbers_in_a_row_are_spread_as_evenly_as_any() {
     const KEYS: u64 = 300_000;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use koel::{Cache, HashMap, InlineCache, InlineMap, Operation};
 
-/// Whether `remove` panics, and another thread gets through `write` before the hook of that panic returns.
+/// Checks that `remove` panics, and that another thread completes `write` before the hook of that panic returns.
 fn lets_others_write<T: Send + Sync + 'static>(shared: T, remove: fn(&T), write: fn(&T)) -> bool {
     let shared = Arc::new(shared);
     let (told, tell) = mpsc::channel();
@@ -16,7 +16,7 @@ fn lets_others_write<T: Send + Sync + 'static>(shared: T, remove: fn(&T), write:
         let (shared, (done, wait)) = (Arc::clone(&in_hook), mpsc::channel());
         thread::spawn(move || {
             write(&shared);
-            // Nobody listens any more if it had to wait for the lock.
+            // The receiver is gone if this had to wait for the lock.
             let _ = done.send(());
         });
         told.send(wait.recv_timeout(Duration::from_secs(10)).is_ok()).expect("somebody listens");

@@ -1,5 +1,5 @@
-//! Walks: an entry that is present throughout is seen exactly once, whatever happens to the map meanwhile; others are
-//! seen once at the most.
+//! Walks: an entry that is present throughout is seen exactly once, whatever happens to the map meanwhile; others are seen at
+//! most once.
 
 mod common;
 
@@ -29,7 +29,7 @@ laws! {
 /// Keys below this are present throughout.
 const PRESENT: u64 = 3000;
 
-/// Walks so many times and checks what is seen, while another thread runs `disturb(round)` until the walks are done.
+/// Walks this many times and checks what is seen, while another thread runs `disturb(round)` until the walks are done.
 fn walks_see_all_once<M: Words>(map: &M, walks: usize, disturb: impl Fn(u64) + Sync) {
     (0..PRESENT).for_each(|key| assert!(map.insert(key, key).is_none()));
     let done = AtomicBool::new(false);
@@ -107,7 +107,7 @@ fn while_writing<M: Words>() {
         let mut seen = Model::new();
         map.walk(usize::MAX, |key, value| {
             *seen.entry(key).or_insert(0) += 1;
-            // Replaces this one, removes another, adds others.
+            // Replaces this entry, removes another, adds others.
             if key < PRESENT {
                 assert!(map.insert(key, value + 1).is_some());
                 map.remove(&(PRESENT + key * 2));
@@ -118,13 +118,13 @@ fn while_writing<M: Words>() {
         assert!((0..PRESENT).all(|key| seen.get(&key) == Some(&1)));
         assert!(seen.values().all(|times| *times == 1), "seen twice");
         assert!((0..PRESENT).all(|key| map.get(&key) == Some(key + 1)));
-        // Removing what is seen empties the map.
+        // Removing each entry that is seen empties the map.
         map.walk(usize::MAX, |key, _| assert!(map.remove(&key).is_some()));
         assert!(map.is_empty());
     }
 }
 
-/// A split between any two steps of a walk, on one thread: nothing is left to chance.
+/// A split between any two steps of a walk, on one thread, and so deterministically.
 fn step_by_step<M: Words>() {
     for pause in 0..60 {
         let map = M::build(Config::GROWING.segments_of(8), seeded(pause));
@@ -155,7 +155,7 @@ fn retain_beside_writers<M: Words>() {
                     (0..500).for_each(|key| ignore(map.insert(key, even)));
                     assert!((0..500).all(|key| map.get(&key) == Some(even)), "retain removed an even value");
                     (0..500).for_each(|key| ignore(map.insert(key, even + 1)));
-                    // Made even again, before or after retain comes by: never lost then.
+                    // Made even again, before or after `retain` visits the key: then it is never lost.
                     for key in 0..500 {
                         let value = map.update_or_insert(key, |_| even, even);
                         assert_eq!(value, even);
@@ -171,7 +171,7 @@ fn retain_beside_writers<M: Words>() {
     }
 }
 
-/// Two threads insert tickets, two drain: each ticket is drained once.
+/// Two threads insert tickets, two others drain: each ticket is drained once.
 fn drain_beside_writers<M: Words>() {
     for config in growing_configs() {
         let map = M::build(config, seeded(1));
@@ -254,7 +254,7 @@ fn iterators_end_once_and_for_all() {
     assert_eq!((walk.next(), walk.next()), (None, None));
 }
 
-/// A walk holds entries, not locks: a thread that stops in the middle of it stops nobody.
+/// A walk holds entries, not locks: a thread that stops in the middle of one blocks nobody.
 #[test]
 fn a_walk_that_pauses_holds_no_lock() {
     let map: HashMap<u64, u64> = (0..PRESENT).map(|n| (n, n)).collect();
@@ -268,11 +268,12 @@ fn a_walk_that_pauses_holds_no_lock() {
             map.shrink_to_fit();
         });
     });
-    // What was copied before the map was cleared is still alive.
+    // Entries that were copied before the map was cleared are still alive.
     assert!(first.is_some() && walk.all(|(key, value)| key == value && *key < 3 * PRESENT));
 }
 
-/// A walk over clones owns its view: in a map that splits and is emptied under it, it sees once all that were there throughout.
+/// A walk over clones owns its view: in a map that splits and is emptied meanwhile, it sees once each entry that was there
+/// throughout.
 #[test]
 fn a_walk_that_has_its_view_with_it_may_be_returned_and_sent() {
     fn all(map: &HashMap<u64, String>) -> impl Iterator<Item = (u64, String)> + Send {
@@ -295,12 +296,12 @@ fn a_walk_that_has_its_view_with_it_may_be_returned_and_sent() {
             map.flush();
         });
     });
-    // What was copied before the map was cleared is still alive.
+    // Entries that were copied before the map was cleared are still alive.
     let rest = late.by_ref().chain([first.1]).inspect(|(n, text)| assert_eq!(n.to_string(), *text)).count();
     assert!(rest < PRESENT as usize && late.next().is_none(), "{rest}");
 }
 
-/// Of values that are no `Clone`. Of an entry at which the closure panics it yields nothing, and goes on.
+/// With values that are not `Clone`. For an entry at which the closure panics it yields nothing, and goes on.
 #[test]
 fn a_walk_that_has_its_view_with_it_yields_what_is_made_of_each_entry() {
     let map: HashMap<u64, AtomicU64> = HashMap::builder().segment_slots(64).build();
@@ -317,14 +318,14 @@ fn a_walk_that_has_its_view_with_it_yields_what_is_made_of_each_entry() {
     assert!(seen.len() == expected.len() && seen.into_iter().collect::<Model<_, _>>() == expected);
 }
 
-/// Drops it, or lets an unwinding do that.
+/// Drops it, or lets unwinding drop it.
 fn ends<T>(dropped: T, unwinds: bool) -> u64 {
     assert!(!unwinds, "as planned");
     drop(dropped);
     0
 }
 
-/// A drop that waited for the lock would wait for itself, and one that panicked in an unwinding would end the process.
+/// A drop that waited for the lock would wait for itself, and one that panicked during unwinding would abort the process.
 #[test]
 fn a_drain_that_ends_in_a_closure_under_its_map_s_lock_panics_unless_that_unwinds() {
     let map: HashMap<u64, u64> = (0..100).map(|key| (key, key)).collect();

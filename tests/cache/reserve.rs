@@ -243,8 +243,7 @@ fn under_the_caches_lock_nothing_is_reserved_or_inserted() {
     assert_eq!(cache.get_or_insert_with(1, || 8), 8);
 }
 
-/// Only earlier waiters get the value of a load that had begun before; a caller that comes later waits in vain for it, and
-/// finds the inserted value when its time is up.
+/// The load had begun before the insertion, and does not end in time: the waiter finds the inserted value when its time is up.
 #[test]
 fn who_has_no_time_left_looks_once_more() {
     let cache: &Cache<u64, u64> = &Cache::new(10);

@@ -131,7 +131,7 @@ fn keys_that_all_come_several_times_have_room_as_often() -> Result<(), FilterErr
             }
         }
     }
-    // In buckets that the test has chosen, as many copies as one has slots.
+    // With a chosen number of slots per bucket, and keys that occur at most as often as one bucket has slots.
     for (slots, copies) in [(2, 2), (4, 2), (4, 4), (8, 8)] {
         let builder = || CuckooFilter::builder().bucket_slots(slots).fingerprint_bits(20).seed(seed());
         assert_eq!(builder().from_keys(repeated(30_000, copies))?.len(), 30_000 * copies);

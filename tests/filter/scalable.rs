@@ -378,7 +378,7 @@ fn options_of_a_growing_filter_are_checked() {
         let error = none.build().unwrap_err();
         assert!(matches!(error, FilterError::FingerprintBits { least, .. } if least == enough), "{error}");
     }
-    // The suggested capacity works.
+    // The suggested number of bits works.
     let of_rate = |bits, rate| builder().fingerprint_bits(bits).false_positive_rate(rate);
     for rate in [0.9, 0.5, 0.1, 1e-3, 1e-6] {
         let error = of_rate(3, rate).build().unwrap_err();

@@ -1,4 +1,4 @@
-//! When a filter is built anew, at once or after how many writes; and when it is not.
+//! When a filter is rebuilt, at once or after some number of writes; and when it is not.
 
 use std::sync::Arc;
 
@@ -8,11 +8,10 @@ use crate::common::{key, ready};
 use crate::scripted::{Act, Gate, Op, ScriptedStore, filled};
 
 const KEYS: u64 = 1000;
-/// Fewest writes after which a filter that is crowded out is built anew; the next one does it.
+/// The fewest writes after which a filter that is crowded out is rebuilt; the next write does it.
 const FEWEST_WRITES: u64 = 4096;
 
-/// Puts of keys that are there, of which nobody knows what became: each leaves a fingerprint, until there are as many as a key
-/// may have.
+/// Puts of present keys, with an unknown outcome: each leaves a fingerprint, until there are as many as a key may have.
 fn crowd(guarded: &Guarded<Arc<ScriptedStore>>) {
     for number in 0..100 {
         guarded.store().next(Op::Put, vec![Act::Fail; 10]);
@@ -20,7 +19,7 @@ fn crowd(guarded: &Guarded<Arc<ScriptedStore>>) {
     }
 }
 
-/// Overwrites so many keys, and waits for the scan that this may begin: how many scans there were.
+/// Overwrites this many keys, and waits for the scan that this may begin. Returns how many scans there were.
 fn scans_after(guarded: &Guarded<Arc<ScriptedStore>>, writes: u64) -> u64 {
     (0..writes).for_each(|write| assert!(guarded.put(&key(write % KEYS), b"").unwrap()));
     guarded.wait_until_ready().unwrap();
@@ -31,7 +30,7 @@ fn is_crowded_out(guarded: &Guarded<Arc<ScriptedStore>>) -> bool {
     guarded.stats().crowded_stripes > 1024 / 16
 }
 
-/// Those that were waited for because of one filter do not count for the next.
+/// Writes that were counted for one filter do not count for the next.
 #[test]
 fn a_crowded_filter_is_built_anew_after_4096_writes_of_its_own() {
     let guarded = ready(filled(KEYS));
@@ -45,7 +44,7 @@ fn a_crowded_filter_is_built_anew_after_4096_writes_of_its_own() {
     assert!(scans_after(&guarded, 1) == 3 && !is_crowded_out(&guarded));
 }
 
-/// Another scan would bring as many keys: for those there was room.
+/// Another scan would find as many keys, and for those there was room.
 #[test]
 fn a_filter_that_writes_have_crowded_during_its_scan_is_not_scanned_for_again_at_once() {
     let (store, gate) = (filled(KEYS), Gate::new());
@@ -71,7 +70,8 @@ fn a_filter_that_is_worn_when_its_scan_ends_is_built_anew_at_once() {
     }
 }
 
-/// Of all that it holds: it was made for a quarter more than were expected, and has half as many again as that, but for a few.
+/// A quarter of all that it holds: it was made for a quarter more keys than were expected, and has half as many again as that,
+/// minus a few.
 #[test]
 fn a_bloom_filter_wears_when_more_than_a_quarter_of_its_keys_has_gone() {
     let store = filled(0);

@@ -1,4 +1,4 @@
-//! Somebody has written around the guard, and it is told, or looks: from then on it knows better.
+//! Somebody has written around the guard, and it is told, or finds out: from then on it is right again.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn finds_all(guarded: &Guarded<Arc<ScriptedStore>>) -> bool {
     (0..KNOWN + AROUND).all(|number| finds(guarded, &key(number)))
 }
 
-/// The scan that was asked for is under way, or has failed: keys that were put before are found.
+/// The requested scan is under way, or has failed: keys that were put before are found.
 #[test]
 fn a_filter_that_is_known_to_be_wrong_answers_nothing_more() {
     let (store, guarded) = unaware();
@@ -84,7 +84,7 @@ fn a_scan_that_was_asked_for_and_has_failed_is_tried_again_after_some_writes() {
     }
 }
 
-/// The filter that was taken away was made for more keys than the store says that it has.
+/// The discarded filter was made for more keys than the store reports.
 #[test]
 fn a_filter_in_place_of_one_that_was_wrong_has_room_for_as_many_keys() {
     let store = filled(10_000);
@@ -97,7 +97,7 @@ fn a_filter_in_place_of_one_that_was_wrong_has_room_for_as_many_keys() {
     assert_eq!((guarded.progress().expected, store.scans()), (13_000, 2));
 }
 
-/// It was put through the guard as well: whoever has put it finds it.
+/// It was put through the guard as well: the writer finds it.
 #[test]
 fn a_put_of_a_key_that_the_filter_does_not_know_shows_that_it_is_wrong() {
     let all = |filter| (KNOWN..KNOWN + AROUND).map(move |number| (filter, number));
@@ -138,7 +138,7 @@ fn writes_of_keys_that_the_filter_knows_leave_it_alone() {
     }
 }
 
-/// They were put when the scan had begun, which does not bring them: that is seen when it is over.
+/// They were put after the scan had begun, which does not find them: that is noticed when it is over.
 #[test]
 fn a_delete_during_a_scan_of_a_key_that_it_does_not_bring_shows_that_the_filter_is_wrong() {
     let (store, gate) = (filled(KNOWN), Gate::new());
@@ -146,7 +146,7 @@ fn a_delete_during_a_scan_of_a_key_that_it_does_not_bring_shows_that_the_filter_
     let guarded = Guarded::open(Arc::clone(&store)).unwrap();
     let scanning = gate.wait();
     (KNOWN..KNOWN + AROUND).for_each(|number| assert!(!sure(store.inner.put(&key(number), b""))));
-    // One may be taken for another's.
+    // One key may be taken for another.
     (0..3).for_each(|number| assert!(guarded.delete(&key(KNOWN + number)).unwrap()));
     scanning.open();
     guarded.wait_until_ready().unwrap();
@@ -163,7 +163,7 @@ fn a_put_during_a_scan_of_a_key_that_it_does_not_bring_shows_that_the_filter_is_
         let guarded = Guarded::builder(Arc::clone(&store)).filter(filter).open().unwrap();
         let scanning = gate.wait();
         (KNOWN..KNOWN + AROUND).for_each(|number| assert!(!sure(store.inner.put(&key(number), b""))));
-        // One may be taken for another's; and of what it does bring, it may be said as often as one likes.
+        // One key may be taken for another; and keys that the scan does find may be put as often as one likes.
         (KNOWN..KNOWN + 3).chain(0..10).for_each(|number| assert!(guarded.put(&key(number), b"").unwrap()));
         scanning.open();
         guarded.wait_until_ready().unwrap();
@@ -191,7 +191,7 @@ fn writes_during_a_scan_of_keys_that_it_brings_leave_its_filter_alone() {
     }
 }
 
-/// The scan brings each once, and each was deleted twice: somebody has put it back between.
+/// The scan finds each key once, and each was deleted twice: somebody has put it back in between.
 #[test]
 fn two_deletes_during_a_scan_of_a_key_that_it_brings_once_show_that_the_filter_is_wrong() {
     let (store, gate) = (filled(KNOWN), Gate::new());
@@ -209,12 +209,12 @@ fn two_deletes_during_a_scan_of_a_key_that_it_brings_once_show_that_the_filter_i
     assert_eq!((guarded.stats().filter_keys, store.scans()), (KNOWN - 3, 2));
 }
 
-/// The store has deleted it when the scan is over, and the guard hears of that before the filter is published.
+/// The store has deleted it when the scan is over, and the guard learns of that before the filter is published.
 #[test]
 fn a_delete_that_outlasts_a_scan_of_a_key_that_it_did_not_bring_shows_that_the_filter_is_wrong() {
     let (store, scan, delete) = (filled(KNOWN), Gate::new(), Gate::new());
     store.next(Op::Scan, [Act::Stall(scan.clone())]);
-    // With fingerprints so wide that it is not taken for another's.
+    // With fingerprints so wide that the key is not taken for another.
     let guarded = Guarded::builder(Arc::clone(&store)).false_positive_rate(4e-9).open().unwrap();
     let scanning = scan.wait();
     (KNOWN..KNOWN + AROUND).for_each(|number| assert!(!sure(store.inner.put(&key(number), b""))));
@@ -226,7 +226,7 @@ fn a_delete_that_outlasts_a_scan_of_a_key_that_it_did_not_bring_shows_that_the_f
         while guarded.progress().scanned < KNOWN {
             std::thread::yield_now();
         }
-        // Long enough for what was deleted to be taken out; were it not, that would show it as well.
+        // Long enough for the deleted keys to be removed; were it not, the test would fail as well.
         std::thread::sleep(std::time::Duration::from_millis(50));
         at_delete.open();
         assert!(deleting.join().unwrap(), "it was there");
@@ -236,7 +236,7 @@ fn a_delete_that_outlasts_a_scan_of_a_key_that_it_did_not_bring_shows_that_the_f
     assert_eq!((guarded.stats().filter_keys, store.scans()), (KNOWN + AROUND - 1, 2));
 }
 
-/// Such a store scans in the order of its keys: what was appended comes after as many keys as the filter has.
+/// Such a store scans in the order of its keys: appended keys come after as many keys as the filter has.
 #[test]
 fn verify_sees_keys_that_come_after_all_that_the_filter_knows() {
     let folder = tempfile::tempdir().unwrap();
@@ -250,7 +250,7 @@ fn verify_sees_keys_that_come_after_all_that_the_filter_knows() {
     assert!(verification.false_negatives > 50, "{verification:?}");
 }
 
-/// fjall counts what was replaced.
+/// fjall also counts replaced keys.
 #[test]
 fn verify_samples_enough_keys_of_a_store_that_takes_itself_for_larger() {
     let folder = tempfile::tempdir().unwrap();
@@ -263,7 +263,7 @@ fn verify_samples_enough_keys_of_a_store_that_takes_itself_for_larger() {
     assert_eq!((verification.checked, verification.false_negatives), (100, 0));
 }
 
-/// One of twenty is looked at by each call, others each time.
+/// Each call checks one key in twenty, different ones each time.
 #[test]
 fn verify_comes_to_every_key_if_it_is_asked_often() {
     for _ in 0..5 {
@@ -276,7 +276,7 @@ fn verify_comes_to_every_key_if_it_is_asked_often() {
     }
 }
 
-/// It asks for no more keys than would be wrong if all that it looks at were, also where nobody says how many there are.
+/// It asks for no more keys than would be wrong if all samples were, even if it is not known how many keys there are.
 #[test]
 fn verify_of_a_store_that_hides_its_length_ends_when_it_has_seen_enough() {
     let store = Arc::new(ScriptedStore::default());
@@ -296,7 +296,7 @@ fn verify_fails_when_the_scan_does_at_whichever_key() {
     }
 }
 
-/// The store fails when some of these keys have been looked at, or before.
+/// The store fails after some of these keys have been checked, or before.
 #[test]
 fn a_filter_that_verify_has_found_wrong_is_built_anew_though_the_store_fails() {
     let keys = (KNOWN + AROUND) as usize;
@@ -323,7 +323,7 @@ fn snapshot_that_lacks_a_key<S: Store>(file: &Path, store: S, write_around: impl
     guarded
 }
 
-/// Neither if somebody says that there was such a write, nor if it is found.
+/// Neither if the guard is told of such a write, nor if it finds it.
 fn does_not_fit_after_a_repair<S: Store>(open: impl Fn() -> S, write_around: impl Fn(&S)) {
     let repairs: [fn(&Guarded<S>); 2] = [
         |guarded| guarded.rebuild().unwrap(),
@@ -359,7 +359,7 @@ fn a_snapshot_from_before_a_repair_fits_no_more() {
         || FjallStore::open(file()).unwrap(),
         |store| store.keyspace().insert("ada", "1815").unwrap(),
     );
-    // What leads to a store hands it on.
+    // A pointer to a store forwards the call.
     let shared = Arc::new(RedbStore::open(file()).unwrap());
     let redb = Arc::clone(&shared);
     does_not_fit_after_a_repair(
@@ -371,7 +371,7 @@ fn a_snapshot_from_before_a_repair_fits_no_more() {
     );
 }
 
-/// A store that cannot move on to another generation is not scanned either; when it is tried again, it is asked again.
+/// A store that cannot move on to another generation is not scanned either; the next attempt asks it again.
 #[test]
 fn a_store_moves_on_to_another_generation_once_for_each_repair() {
     let (store, guarded) = unaware();
@@ -379,7 +379,7 @@ fn a_store_moves_on_to_another_generation_once_for_each_repair() {
     guarded.rebuild().unwrap();
     assert!(matches!(guarded.wait_until_ready(), Err(Error::Store(_))));
     assert_eq!((store.renewals(), store.scans()), (0, 1));
-    // As many writes as it takes.
+    // As many writes as are needed.
     while guarded.progress().phase != Phase::Ready {
         guarded.put(&key(0), b"").unwrap();
     }

@@ -32,14 +32,14 @@ fn a_file_that_is_no_database_is_an_error_and_stays_as_it_is() {
     assert!(FjallStore::open(&file).is_err(), "a file");
 }
 
-/// A copy that has not come to its end, or was damaged on the way.
+/// A copy that is incomplete, or was damaged on the way.
 #[test]
 fn a_database_that_is_cut_short_is_an_error_and_stays_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("db");
     RedbStore::open(&file).unwrap().put(b"a", b"1").unwrap();
     let whole = std::fs::read(&file).unwrap();
-    // The length that the header tells, too.
+    // The length in the header is damaged, too.
     let damaged = [&whole[..16], &[0xFF; 4], &whole[20..]].concat();
     for bytes in [&whole[..100], &whole[..1000], &whole[..whole.len() - 1], &damaged] {
         std::fs::write(&file, bytes).unwrap();
@@ -50,7 +50,7 @@ fn a_database_that_is_cut_short_is_an_error_and_stays_as_it_is() {
     assert_eq!(RedbStore::open(&file).unwrap().get(b"a").unwrap().as_deref(), Some(&b"1"[..]));
 }
 
-/// A process that was killed has left the second name that a new database has for a moment: it stays that of the old one.
+/// A killed process has left the second name that a new database has for a moment: it remains a name of the old one.
 #[test]
 fn a_new_database_is_empty_whatever_lies_beside_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -90,7 +90,7 @@ fn a_new_database_leaves_other_files_alone_and_nothing_else_behind() {
     assert!(RedbStore::open(folder.path().join("db/below")).is_err());
 }
 
-/// The process that made it was killed before it was whole, or when any of its parts had been moved to where they belong.
+/// The process that created it was killed before it was complete, or after some of its parts had been moved into place.
 #[test]
 fn a_database_that_was_being_made_is_made_to_the_end() {
     let parts = ["0.jnl", "keyspaces", "lock", "version"];
@@ -111,8 +111,8 @@ fn a_database_that_was_being_made_is_made_to_the_end() {
     }
 }
 
-/// The process that made it was killed before it moved any of it, and somebody has made another one there, without koel. When
-/// some has been moved fjall makes none.
+/// The process that created it was killed before it moved any part, and somebody has created another one there, without koel.
+/// Once some part has been moved, fjall creates none.
 #[test]
 fn a_database_that_was_being_made_gives_way_to_one_that_was_made_meanwhile() {
     let parts = ["0.jnl", "keyspaces", "lock", "version"];
@@ -196,7 +196,7 @@ fn a_load_with_a_bad_key_loads_nothing() {
     assert!(fjall.load(pairs).is_err() && fjall.get(b"a").unwrap().is_none());
 }
 
-/// Its lines were read on the way, and one was none.
+/// Its pairs were read from lines during the load, and one line was malformed.
 #[test]
 fn a_load_that_panics_loads_nothing_and_takes_no_room() {
     let folder = tempfile::tempdir().unwrap();
@@ -210,6 +210,6 @@ fn a_load_that_panics_loads_nothing_and_takes_no_room() {
     assert_eq!(store.len_hint(), Some(0));
     store.put(b"a", b"1").unwrap();
     drop(store);
-    // As it is: not when pages that nobody uses have been given back.
+    // As it is, not after unused pages have been given back.
     assert!(redb::Database::open(&file).unwrap().check_integrity().unwrap());
 }

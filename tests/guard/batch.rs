@@ -72,7 +72,7 @@ fn what_was_done_before_one_fails_is_found_and_what_was_not_leaves_nothing() {
     let error = guarded.write_many(&writes).unwrap_err();
     assert!(matches!(error, Error::Store(Scripted)));
     assert!(finds(&guarded, b"a") && !finds(&guarded, b"b"));
-    // The fingerprint of what was perhaps deleted stays.
+    // The fingerprint of a key that was perhaps deleted stays.
     assert_eq!((guarded.stats().filter_keys, guarded.stats().failed_writes), (2, 4));
 }
 
@@ -87,11 +87,11 @@ fn nothing_is_denied_after_a_panic_or_where_the_store_cannot_say_what_was_done()
     store.next(Op::Get, [Act::Fail]);
     assert!(guarded.write_many(&[Write::Put(b"d", b"1"), Write::Put(b"e", b"1")]).is_err());
     assert!(finds(&guarded, b"d") && !finds(&guarded, b"e"));
-    // Nobody holds a lock.
+    // No lock is held.
     assert_eq!(guarded.write_many(&writes).unwrap(), [true, true, false]);
 }
 
-/// Puts that fail leave a fingerprint of a key that is there, until there is no room for one more.
+/// Failed puts leave a fingerprint of a present key, until there is no room for one more.
 fn crowd(store: &ScriptedStore, guarded: &Guarded<Arc<ScriptedStore>>, failed: usize) -> usize {
     guarded.put(b"again", b"1").unwrap();
     let fails = |_: &usize| {
@@ -101,7 +101,7 @@ fn crowd(store: &ScriptedStore, guarded: &Guarded<Arc<ScriptedStore>>, failed: u
     (0..failed).take_while(fails).count()
 }
 
-/// One finds no room for its fingerprint, and marks its stripe. Others rely on the mark, though its key was there.
+/// One write finds no room for its fingerprint, and marks its stripe. Others rely on the mark, though its key was there.
 #[test]
 fn a_mark_that_one_has_made_is_there_for_the_others() {
     let (store, guarded) = open();
@@ -115,12 +115,12 @@ fn a_mark_that_one_has_made_is_there_for_the_others() {
     let writes: Vec<Write<'_>> = [Write::Put(b"again", b"3")].into_iter().chain(new).collect();
     let existed = guarded.write_many(&writes).unwrap();
     assert!(existed[0] && !existed[1..].contains(&true));
-    // Of the others one may have the fingerprint that is there so often, and mark its own stripe.
+    // One of the others may have the fingerprint that is there so often, and mark its own stripe.
     assert!(guarded.stats().crowded_stripes > 0);
     assert_eq!(keys.iter().filter(|key| !finds(&guarded, key)).count(), 0);
 }
 
-/// Or its fingerprints would find no room, and look-ups of all keys of its stripe would pass.
+/// Otherwise its fingerprints would find no room, and look-ups of all keys of its stripe would pass.
 #[test]
 fn a_key_that_comes_again_and_again_needs_no_more_room_than_one() {
     let (_, guarded) = open();
@@ -132,7 +132,7 @@ fn a_key_that_comes_again_and_again_needs_no_more_room_than_one() {
     }
 }
 
-/// As a put or a delete by itself does.
+/// As by a single put or delete.
 #[test]
 fn a_key_that_somebody_put_around_the_guard_is_noticed_though_it_is_deleted_first() {
     let (store, guarded) = open();
@@ -144,10 +144,10 @@ fn a_key_that_somebody_put_around_the_guard_is_noticed_though_it_is_deleted_firs
     assert!(finds(&guarded, b"around") && store.scans() == 2);
 }
 
-/// What a store that puts all in one transaction refuses, it refuses as a whole.
+/// A store that does all writes in one transaction refuses a batch as a whole.
 fn refuses_all<S: Store>(store: S, refused: &[u8], is_refusal: fn(&S::Error) -> bool) {
     let guarded = ready(store);
-    // Before the first write a delete would be one.
+    // A put first: before any write, a delete would be a write.
     guarded.put(b"c", b"3").unwrap();
     let before = guarded.store().generation().unwrap();
     let writes = [Write::Put(b"a", b"1"), Write::Put(refused, b"1"), Write::Delete(b"b")];
@@ -172,7 +172,7 @@ fn stores_on_disk_do_all_or_nothing() {
     refuses_all(fjall, b"", |error| matches!(error, FjallError::KeyEmpty));
 }
 
-/// Which would write a generation, and wait for the disk.
+/// A change would write a generation, and wait for the disk.
 #[test]
 fn deletes_of_absent_keys_change_no_store() {
     fn changes_nothing<S: Store>(store: S) {
@@ -190,7 +190,7 @@ fn deletes_of_absent_keys_change_no_store() {
     changes_nothing(FjallStore::open(folder.path().join("b")).unwrap());
 }
 
-/// A batch counts as so many writes.
+/// A batch counts as its number of writes.
 #[test]
 fn a_scan_that_has_failed_is_tried_again_after_some_batches() {
     let (_, guarded) = unscanned();
@@ -205,7 +205,7 @@ fn a_scan_that_has_failed_is_tried_again_after_some_batches() {
     assert_eq!((guarded.progress().phase, guarded.stats().filter_keys), (Phase::Ready, 1024));
 }
 
-/// Answers one thing too few when it is asked for many.
+/// A store that returns one answer too few in batches.
 struct Short(HashMapStore);
 
 impl Store for Short {
@@ -243,7 +243,7 @@ impl Store for Short {
     }
 }
 
-/// No key is missed for that, and nothing stays locked.
+/// No key is missed because of that, and nothing stays locked.
 #[test]
 fn a_store_that_answers_for_too_few_is_told_so() {
     let guarded = ready(Short(HashMapStore::new()));

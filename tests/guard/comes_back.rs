@@ -1,4 +1,4 @@
-//! Operations of a store that look keys up through the guard which has called them.
+//! Operations of a store that look keys up through the guard that has called them.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -13,7 +13,7 @@ use koel::guard::{Filter, Generation, Guarded, HashMapStore, Scanned, Store, Val
 use crate::common::{finds, key};
 
 thread_local! {
-    /// An operation is looking something up: what that asks of the store does not.
+    /// Whether an operation is looking something up: the calls of the store that this causes do not.
     static ASKS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -27,7 +27,7 @@ struct Asking {
 }
 
 impl Asking {
-    /// Looks up the keys that stay, others, and this one: it is as in the store.
+    /// Looks up the keys that stay, other keys, and this one: the answers agree with the store.
     fn ask(&self, asked: &[u8]) {
         let Some(guarded) = self.guarded.get().and_then(Weak::upgrade) else { return };
         if ASKS.replace(true) {

@@ -1,4 +1,4 @@
-//! What several of these tests need.
+//! Helpers for several of these tests.
 
 #[path = "../common/mod.rs"]
 mod shared;
@@ -14,7 +14,7 @@ pub(crate) fn key(number: u64) -> Vec<u8> {
     format!("key {number}").into_bytes()
 }
 
-/// A guard whose filter is there.
+/// A guard whose filter is ready.
 pub(crate) fn ready<S: Store>(store: S) -> Guarded<S> {
     let guarded = Guarded::open(store).expect("a guard");
     guarded.wait_until_ready().expect("a filter");
@@ -26,7 +26,7 @@ pub(crate) fn finds<S: Store>(guarded: &Guarded<S>, key: &[u8]) -> bool {
     guarded.get(key).expect("no error").is_some()
 }
 
-/// The long form of a test was asked for: `KOEL_GUARD_LONG=1`.
+/// Whether the long form of a test was asked for: `KOEL_GUARD_LONG=1`.
 pub(crate) fn long() -> bool {
     std::env::var_os("KOEL_GUARD_LONG").is_some()
 }

@@ -1,4 +1,4 @@
-//! Writes that depend on what is there [D9].
+//! Writes that depend on the current value [D9].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn one_more(old: Option<&[u8]>) -> Operation<Vec<u8>, ()> {
     Operation::Insert((old.map_or(0, number) + 1).to_le_bytes().to_vec())
 }
 
-/// Of several threads that add to a few values none's is lost, while others write to them and to other keys.
+/// Several threads add to a few values, and no addition is lost, while others write to these and to other keys.
 fn all_are_counted<S: Store>(store: S, times: u64)
 where
     S::Error: std::fmt::Debug,
@@ -73,7 +73,7 @@ fn the_answer_is_what_was_done() {
     assert_eq!((guarded.stats().filter_keys, guarded.get(b"key").unwrap()), (0, None));
 }
 
-/// Somebody writes while it is decided: it is decided again.
+/// Another thread writes while the closure decides: it is called again.
 #[test]
 fn a_write_meanwhile_is_seen() {
     let guarded = ready(HashMapStore::new());
@@ -89,7 +89,7 @@ fn a_write_meanwhile_is_seen() {
     assert_eq!(seen, [None, Some(vec![1]), Some(vec![2])]);
 }
 
-/// The store holds none of these keys, and is hardly asked for one.
+/// The store holds none of these keys, and is hardly ever asked for one.
 #[test]
 fn a_new_key_is_put_without_a_look_into_the_store() {
     let store = filled(0);
@@ -125,7 +125,7 @@ fn what_panics_or_fails_has_done_nothing() {
     assert!(!guarded.contains_key(b"absent").unwrap());
 }
 
-/// A value whose bytes come of a write to the guard.
+/// A value that writes to the guard when it is asked for its bytes.
 struct Nested<'g>(&'g Guarded<HashMapStore>);
 
 impl AsRef<[u8]> for Nested<'_> {
@@ -138,7 +138,7 @@ impl AsRef<[u8]> for Nested<'_> {
     }
 }
 
-/// Also the value's bytes are asked for with nothing locked.
+/// The value, too, is asked for its bytes with nothing locked.
 #[test]
 fn a_value_that_writes_to_the_guard_is_decided_about_again() {
     let guarded = ready(HashMapStore::new());

@@ -1,5 +1,5 @@
-//! A delete that finds nothing is as durable as any other write, though the write before it has failed, or has not reached the
-//! disk: what is seen of a database then need not be what it is when it is opened again.
+//! A delete that finds nothing is as durable as any other write, even if the previous write has failed, or has not reached the
+//! disk: then the database as it is seen need not be the database as it is opened again.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use koel::guard::{FjallStore, Guarded, RedbStore, Store, Write};
 use koel::redb::{Builder, Database, StorageBackend};
 
-/// A disk, which has what was written before it was synced last, and fails when it is told to.
+/// A disk, which keeps what was written before its last sync, and fails on request.
 #[derive(Clone, Debug, Default)]
 struct Disk(Arc<Platter>);
 
@@ -18,12 +18,12 @@ struct Platter {
     synced: Mutex<Vec<u8>>,
     /// How many syncs are left until one fails; 0: none will.
     fails_at: AtomicU32,
-    /// Whether the one that fails has done its work all the same.
+    /// Whether the sync that fails has done its work all the same.
     is_done: AtomicBool,
 }
 
 impl Disk {
-    /// What is left of it after a power failure.
+    /// The disk as it is after a power failure.
     fn after_a_power_failure(&self) -> Disk {
         let synced = self.0.synced.lock().unwrap().clone();
         let platter = Platter { written: synced.clone().into(), synced: synced.into(), ..Platter::default() };
@@ -71,10 +71,10 @@ impl StorageBackend for Disk {
     }
 }
 
-/// Whether the delete was said to be done.
+/// Deletes a key; returns whether the delete was reported as done.
 type Delete = fn(&Guarded<RedbStore>) -> bool;
 
-/// By itself, and with others.
+/// By itself, and in a batch.
 const DELETES: [Delete; 2] = [
     |guarded| guarded.delete(b"ada").is_ok(),
     |guarded| guarded.write_many(&[Write::Delete(b"ada"), Write::Delete(b"bob")]).is_ok(),
@@ -117,7 +117,7 @@ fn what_was_deleted_durably_does_not_come_back_though_it_was_gone_already() {
     }
 }
 
-/// A delete that changes nothing makes a generation if what is seen is in doubt, and only then.
+/// A delete that changes nothing makes a generation if and only if the state is in doubt.
 fn doubts<S: Store>(store: S, durable: fn(S, bool) -> S) {
     let makes_one = |store: &S| {
         let before = store.generation().unwrap();
@@ -127,7 +127,7 @@ fn doubts<S: Store>(store: S, durable: fn(S, bool) -> S) {
     let mut store = store;
     for yes in [true, false, true] {
         store = durable(store, yes);
-        // Since its durability has changed nothing has been written.
+        // Nothing has been written since its durability has changed.
         assert!(makes_one(&store) && !makes_one(&store));
         store.put(b"somebody", b"").unwrap();
         assert!(!makes_one(&store));

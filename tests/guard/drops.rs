@@ -1,4 +1,4 @@
-//! What is dropped, and when: errors of the store, which may do anything then, and the store itself.
+//! What is dropped, and when: errors of the store, whose drops may do anything, and the store itself.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -36,12 +36,12 @@ impl fmt::Display for Loud {
 
 impl std::error::Error for Loud {}
 
-/// Fails as long as it is told to.
+/// A store that fails as long as it is told to.
 #[derive(Default)]
 struct Failing {
     inner: HashMapStore,
     at_drop: Mutex<Option<AtDrop>>,
-    /// The next one.
+    /// Whether the next `get` panics.
     get_panics: AtomicBool,
 }
 
@@ -109,7 +109,7 @@ fn an_error_of_a_scan_may_panic_when_it_is_dropped() {
     assert_eq!(guarded.progress().phase, Phase::Ready);
 }
 
-/// Of the scan, and of the look-up after a put that has failed.
+/// An error of the scan, and of the look-up after a put that has failed.
 #[test]
 fn an_error_may_use_the_guard_when_it_is_dropped() {
     let (tell, told) = mpsc::channel();
@@ -134,7 +134,7 @@ fn an_error_may_use_the_guard_when_it_is_dropped() {
     assert!(told.recv_timeout(Duration::from_secs(30)).expect("no lock is held"));
 }
 
-/// The store is asked what has become of a write that has failed, and panics.
+/// The store is asked for the outcome of a failed write, and panics.
 #[test]
 fn an_error_that_a_panic_drops_may_use_the_guard() {
     type Writes = fn(&Guarded<Arc<Failing>>);
@@ -160,7 +160,7 @@ fn an_error_that_a_panic_drops_may_use_the_guard() {
     }
 }
 
-/// Which waits for the threads of its scans, but not for the one that it runs on.
+/// Dropping it waits for the threads of its scans, but not for the one that it runs on.
 #[test]
 fn a_listener_may_drop_the_guard() {
     let store = Arc::new(HashMapStore::new());
@@ -188,7 +188,7 @@ fn a_listener_may_drop_the_guard() {
     }
 }
 
-/// Also if its listener is still being told how a scan has ended, and another one has followed.
+/// Even if its listener is still being told how a scan has ended, and another scan has followed.
 #[test]
 fn a_guard_that_is_dropped_gives_the_store_back() {
     let (store, gate) = (Arc::new(HashMapStore::new()), Gate::new());
@@ -208,7 +208,7 @@ fn a_guard_that_is_dropped_gives_the_store_back() {
             drop(guarded);
             assert_eq!(Arc::strong_count(&store), 1);
         });
-        // Long enough to have been dropped, if that waits for nothing.
+        // Long enough for the drop to be over, if it waits for nothing.
         std::thread::sleep(Duration::from_millis(200));
         listening.open();
     });

@@ -1,5 +1,5 @@
-//! Threads that put, delete and read at once, before a store that fails, panics and takes its time, while filters are built
-//! anew and written down: no key that is surely there is ever missed, and no value is older than one that was surely put.
+//! Threads that put, delete and read at the same time, before a store that fails, panics and is slow, while filters are rebuilt
+//! and snapshots written: no key that is certainly there is ever missed, and no value is older than one that was certainly put.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
@@ -16,11 +16,11 @@ const THREADS: u64 = 4;
 /// Keys of each thread; nobody else writes them.
 const KEYS: u64 = 60;
 
-/// A store of which each call may fail, panic, or take a while, before or after it has done what it was asked for.
+/// A store each of whose calls may fail, panic, or take a while, before or after it has done its work.
 struct Faulty {
     inner: HashMapStore,
     draws: AtomicU64,
-    /// Of a thousand calls so many are not as they should be.
+    /// How many of a thousand calls are faulty.
     faults: AtomicU64,
 }
 
@@ -89,7 +89,7 @@ impl Store for Faulty {
         let keys = self.run(|| sure(self.inner.scan_keys()))?;
         Ok(keys.map(|key| {
             let mut rng = self.draw();
-            // Most scans shall come to an end.
+            // Most scans should come to an end.
             if rng.below(50) == 0 && self.is_faulty(&mut rng) { Err(Scripted) } else { Ok(sure(key)) }
         }))
     }
@@ -99,18 +99,18 @@ impl Store for Faulty {
     }
 }
 
-/// What the owner of a key tells the others. Writes are numbered, and every third is a delete.
+/// What the owner of a key publishes to other threads. Writes are numbered, and every third is a delete.
 #[derive(Default)]
 struct Told {
-    /// The last that has begun.
+    /// The last write that has begun.
     begun: AtomicU64,
-    /// Twice the last that was surely done; and one more, if the key has been there since.
+    /// Twice the number of the last write that was certainly done, plus one if the key has been there since.
     done: AtomicU64,
 }
 
 type Guard = Guarded<Arc<Faulty>>;
 
-/// What was answered; nothing, if the store has failed or panicked.
+/// The answer; `None` if the store has failed or panicked.
 fn answer<T>(f: impl FnOnce() -> Result<T, Error<Scripted>>) -> Option<T> {
     catch_unwind(AssertUnwindSafe(f)).ok().and_then(Result::ok)
 }
@@ -119,7 +119,7 @@ fn number_in(value: &Value) -> u64 {
     u64::from_le_bytes(value[..].try_into().unwrap())
 }
 
-/// Writes some keys, none of which comes twice.
+/// Writes some keys, none of which occurs twice.
 fn write(guarded: &Guard, numbers: &[u64], told: &[Told]) {
     let begin = |number: &u64| {
         let begun = &told[*number as usize].begun;
@@ -150,7 +150,7 @@ fn write(guarded: &Guard, numbers: &[u64], told: &[Told]) {
         if let Some(existed) = &existed {
             assert_eq!(existed[at], was % 2 == 1, "{number}");
         }
-        // Nobody else writes it: what the store has is what was done.
+        // Nobody else writes this key: the store shows whether the write was done.
         let now = match sure(guarded.store().inner.get(writes[at].key())) {
             Some(value) => number_in(&value) << 1 | 1,
             None if next % 3 == 0 => next << 1,
@@ -161,7 +161,7 @@ fn write(guarded: &Guard, numbers: &[u64], told: &[Told]) {
     }
 }
 
-/// Reads some keys: each must have been so at some moment since.
+/// Reads some keys: each answer must have been right at some moment since the call.
 fn read(guarded: &Guard, numbers: &[u64], told: &[Told]) {
     let keys: Vec<_> = numbers.iter().map(|number| key(*number)).collect();
     let before: Vec<u64> =
@@ -197,7 +197,7 @@ fn work(guarded: &Guard, thread: u64, operations: u64, told: &[Told]) {
     }
 }
 
-/// Meanwhile the filter is taken away, built anew, written down and looked through.
+/// Meanwhile discards the filter, rebuilds it, writes snapshots and verifies it.
 fn disturb(guarded: &Guard, file: &Path, over: &AtomicBool) {
     let mut rng = Rng::new(seed());
     while !over.load(Ordering::Relaxed) {
@@ -244,7 +244,7 @@ fn lives(filter: Filter, cache_bytes: u64, faults: u64) {
             assert_eq!(finds(&guarded, &key(number)), told.done.load(Ordering::Relaxed) % 2 == 1, "{number}");
         }
         assert_eq!(guarded.verify(usize::MAX).unwrap().false_negatives, 0);
-        // How the last scan has ended is told once.
+        // The result of the last scan is reported once.
         let _ = guarded.wait_until_ready();
         guarded.rebuild().unwrap();
         guarded.wait_until_ready().unwrap();

@@ -1,4 +1,4 @@
-//! Cuckoo, Bloom, none; filters that are full, worn or wrong; false positives that repeat.
+//! Cuckoo, Bloom, none; filters that are full, worn or wrong; repeated false positives.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ fn a_rate_that_cannot_be_is_an_error_at_once() {
     }
 }
 
-/// More keys than there is memory for, or than there are addresses: nobody's process ends for it.
+/// More keys than there is memory for, or than there are addresses: the process does not abort.
 #[test]
 fn too_many_keys_are_refused() {
     for filter in [Filter::Cuckoo, Filter::Bloom] {
@@ -54,7 +54,7 @@ fn too_many_keys_are_refused() {
     }
 }
 
-/// A scan asks for room for a quarter more.
+/// A scan makes room for a quarter more.
 #[test]
 fn keys_of_which_there_cannot_be_a_quarter_more_are_refused_at_once() {
     let most = (usize::MAX as u64 / 16).min(1 << 33);
@@ -80,7 +80,7 @@ fn a_filter_grows_far_beyond_what_was_expected() {
     }
 }
 
-/// As often as a Bloom filter cannot take anything out.
+/// Again and again, as a Bloom filter cannot remove keys.
 #[test]
 fn a_bloom_filter_is_built_anew_after_many_deletes() {
     let builder = Guarded::builder(HashMapStore::new()).filter(Filter::Bloom).expected_keys(10_000);
@@ -100,7 +100,7 @@ fn a_bloom_filter_is_built_anew_after_many_deletes() {
     assert!(stats.filter_keys < 10_000, "{stats}");
 }
 
-/// It is not asked as long as all keys are there, and asked again as soon as one is not.
+/// The filter is not asked as long as all keys are there, and is asked again as soon as one is not.
 #[test]
 fn a_filter_that_was_of_no_use_lets_one_absent_key_pass() {
     let absent = 1_000_000..1_010_000;
@@ -120,12 +120,12 @@ fn a_filter_that_was_of_no_use_lets_one_absent_key_pass() {
         for number in 0..5000 {
             assert!(finds(&guarded, &key(number % 1000)));
         }
-        // The very same are false positives, but for those that are remembered by now.
+        // The same keys are false positives, except those that are remembered by now.
         assert!(reads_of_absent() <= before + 1);
         let stats = guarded.stats();
         assert_eq!((stats.unfiltered, stats.passed_found), (round, 5000 * round), "{stats}");
     }
-    // Nor is it while all keys are there, in a batch, or in fewer look-ups.
+    // Nor is it idle while all keys are there in a batch, or in fewer look-ups.
     for number in 0..4000 {
         assert!(finds(&guarded, &key(number % 1000)));
     }
@@ -154,7 +154,7 @@ fn a_filter_that_was_of_no_use_is_asked_when_the_store_fails() {
     }
 }
 
-/// Rates that make one bit of thousands of keys, or a thousand hash functions.
+/// Rates for which thousands of keys have one bit, or there are a thousand hash functions.
 #[test]
 fn bloom_filters_of_extreme_rates_are_kept() {
     let folder = tempfile::tempdir().unwrap();
@@ -210,7 +210,7 @@ fn false_positives_that_repeat_do_not_reach_the_store() {
     }
 }
 
-/// They would take as much memory as somebody likes.
+/// To remember them would take unbounded memory.
 #[test]
 fn false_positives_of_long_keys_reach_the_store_each_time() {
     for (len, is_remembered) in [(1024, true), (1025, false)] {
@@ -266,14 +266,14 @@ fn many_keys_at_once_are_answered_as_one_by_one() {
     assert!(guarded.stats().blocked > 250);
 }
 
-/// With fingerprints of 32 bits it cannot grow.
+/// With fingerprints of 32 bits the filter cannot grow.
 #[test]
 fn a_filter_that_is_full_and_cannot_grow_says_perhaps() {
     let store = Arc::new(ScriptedStore::default());
     let builder = Guarded::builder(Arc::clone(&store)).false_positive_rate(4e-9).expected_keys(1);
     let guarded = builder.open().unwrap();
     guarded.wait_until_ready().unwrap();
-    // Or a new one would take its place.
+    // Otherwise a new one would take its place.
     store.next(Op::Scan, vec![Act::Fail; 100]);
     for number in 0..20_000 {
         assert!(!guarded.put(&key(number), b"").unwrap());
@@ -287,7 +287,7 @@ fn a_filter_that_is_full_and_cannot_grow_says_perhaps() {
         }
     };
     is_right();
-    // Overwriting, deleting and putting go on; nobody loses a fingerprint that another needs.
+    // Overwriting, deleting and putting go on; no key loses a fingerprint because of another.
     for number in 0..20_000 {
         match number % 3 {
             0 => assert!(guarded.delete(&key(number)).unwrap()),
@@ -300,7 +300,7 @@ fn a_filter_that_is_full_and_cannot_grow_says_perhaps() {
     let progress = guarded.progress();
     assert_eq!((progress.phase, progress.scanned), (Phase::Ready, 0), "nobody noticed that one was missing");
     store.forget_script();
-    // A snapshot tells where nobody knows.
+    // A snapshot records the stripes for which nothing is known.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("filter");
     guarded.snapshot(&file).unwrap();
@@ -320,7 +320,8 @@ fn a_filter_that_is_full_and_cannot_grow_says_perhaps() {
 #[test]
 fn a_filter_that_failed_puts_have_crowded_is_built_anew_after_some_writes() {
     let store = filled(20_000);
-    // It cannot grow: many copies side by side may make four tables of one, and it would be worn before.
+    // A filter that cannot grow: otherwise many copies of a fingerprint may turn one table into four, and it would be worn
+    // before.
     let guarded = Guarded::builder(Arc::clone(&store)).false_positive_rate(4e-9).open().unwrap();
     guarded.wait_until_ready().unwrap();
     for number in 0..1000 {
@@ -343,7 +344,7 @@ fn a_filter_that_failed_puts_have_crowded_is_built_anew_after_some_writes() {
     assert_eq!((stats.crowded_stripes, stats.filter_keys, store.scans()), (0, 20_000, 2));
 }
 
-/// A put for which there is no room tells of one key that was there: nothing is missing then, and nothing is crowded.
+/// The put for which there is no room turns out to be of a present key: nothing is missing then, and nothing is crowded.
 #[test]
 fn an_overwrite_that_finds_no_room_leaves_no_mark() {
     let store = filled(10);
@@ -361,7 +362,7 @@ fn an_overwrite_that_finds_no_room_leaves_no_mark() {
     assert!(finds(&guarded, &key(1)) && guarded.verify(100).unwrap().false_negatives == 0);
 }
 
-/// It has four tables long before there were as many writes as it has keys.
+/// It has four tables long before there have been as many writes as it has keys.
 #[test]
 fn a_crowded_filter_that_wears_is_built_anew_at_once() {
     let store = filled(20_000);
@@ -381,7 +382,7 @@ fn a_crowded_filter_that_wears_is_built_anew_at_once() {
     assert_eq!((guarded.stats().crowded_stripes, store.scans()), (0, 2));
 }
 
-/// It cannot grow, and nobody says how much room it needs until the store has been scanned.
+/// It cannot grow, and how much room it needs is unknown until the store has been scanned.
 #[test]
 fn a_filter_that_a_scan_has_crowded_is_built_anew_at_once() {
     let store = filled(20_000);

@@ -1,4 +1,4 @@
-//! The guard's cache of values: spares the store, and never answers with a value that was replaced.
+//! The guard's cache of values: it spares the store, and never returns a value that was replaced.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ fn guarded(bytes: u64) -> Guarded<HashMapStore> {
 fn what_is_kept_follows_every_write_and_stays_within_its_bytes() {
     let (guarded, mut model, mut rng) = (guarded(BYTES), BTreeMap::new(), Rng::new(seed()));
     for step in 0..30_000_u64 {
-        // The smaller the likelier: some are hot.
+        // The smaller the likelier: some keys are hot.
         let bound = rng.below(1000) + 1;
         let key = key(rng.below(bound));
         match rng.below(10) {
@@ -73,7 +73,7 @@ fn a_kept_value_spares_the_store() {
     }
 }
 
-/// Beside its bytes, 80.
+/// 80 bytes in addition to its own.
 #[test]
 fn an_entry_counts_as_key_value_and_80_bytes() {
     let guarded = guarded(BYTES);
@@ -85,7 +85,7 @@ fn an_entry_counts_as_key_value_and_80_bytes() {
     }
 }
 
-/// Of two keys that are asked for equally often the one that was read is kept.
+/// Of two keys that are requested equally often, the one that was read is kept.
 #[test]
 fn to_ask_whether_a_key_is_there_does_not_keep_its_value() {
     let guarded = guarded(BYTES);
@@ -103,7 +103,7 @@ fn to_ask_whether_a_key_is_there_does_not_keep_its_value() {
     for round in 0..3000 {
         guarded.get(read).expect("no error");
         is_kept(asked);
-        // Twice, as a full cache takes no others.
+        // Twice, as a full cache admits no others.
         for _ in 0..2 {
             guarded.get(&key(round)).expect("no error");
         }
@@ -111,7 +111,7 @@ fn to_ask_whether_a_key_is_there_does_not_keep_its_value() {
     assert!(is_kept(read) && !is_kept(asked));
 }
 
-/// A value larger than all that may be kept is no error: the store is asked each time.
+/// A value larger than the whole cache is no error: the store is asked each time.
 #[test]
 fn what_is_too_large_is_not_kept() {
     let guarded = guarded(1000);
@@ -130,9 +130,10 @@ fn a_full_cache_takes_keys_that_are_asked_for_twice() {
     for key in (0..3000).map(key) {
         guarded.put(&key, b"value").expect("it is stored");
     }
-    // One of 64 looks whether it is full.
+    // One look-up in 64 checks whether the cache is full.
     (0..2000).for_each(|n| drop(guarded.get(&key(n)).expect("no error")));
-    // Asked for by keys that nobody has asked for yet. Two may share a place in what is remembered: not all do as they should.
+    // With keys that have not been requested yet. Two may share a place in the memory of requested keys: not all behave as
+    // intended.
     let mut hits = [0; 3];
     for key in (2000..2200).map(key) {
         for count in &mut hits {

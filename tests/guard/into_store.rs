@@ -1,4 +1,4 @@
-//! A guard that is over gives its store back. (That it ends its scan for that is tested beside the scan.)
+//! A guard that is ended gives its store back. (That it ends its scan for that is tested along with the scan.)
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, Weak};
@@ -9,7 +9,7 @@ use koel::guard::{Guarded, HashMapStore, Phase, Store};
 use crate::common::catch;
 use crate::scripted::{Act, Gate, Op, ScriptedStore, filled, sure};
 
-/// What no test waits for, unless it is to fail.
+/// No test waits this long, unless it fails.
 const LONG: Duration = Duration::from_secs(30);
 
 #[test]
@@ -28,7 +28,7 @@ fn a_scan_that_asks_for_it_or_waits_for_itself_is_told() {
         let has_place = Mutex::new(has_place);
         let (tell, told) = channel();
         let builder = Guarded::builder(filled(10)).on_progress(move |_| {
-            // Only the first time: there is no other guard to come.
+            // Only the first time: no other guard follows.
             if let Ok(guarded) = has_place.lock().unwrap().recv_timeout(LONG) {
                 let guarded: Guarded<_> = guarded;
                 let answer = match asks {
@@ -46,7 +46,7 @@ fn a_scan_that_asks_for_it_or_waits_for_itself_is_told() {
     }
 }
 
-/// As the thread of a scan that is over, where somebody else waits, too.
+/// On the thread of a scan that is over, while another thread waits, too.
 #[test]
 fn who_is_told_that_a_scan_is_over_may_wait_for_the_next() {
     let store = Arc::new(ScriptedStore::default());
@@ -72,7 +72,7 @@ fn who_is_told_that_a_scan_is_over_may_wait_for_the_next() {
     let waiting = gate.wait();
     std::thread::scope(|scope| {
         scope.spawn(|| guarded.wait_until_ready().unwrap());
-        // Long enough for it to wait for the second scan. If it was not, this says less than it could.
+        // Long enough for it to wait for the second scan. If not, this test proves less than it could.
         std::thread::sleep(Duration::from_millis(30));
         place.send(Arc::downgrade(&guarded)).unwrap();
         drop(place);

@@ -1,9 +1,8 @@
-//! A process that is killed at any moment loses nothing that it had acknowledged, and what it leaves reopens without a
-//! false "absent".
+//! A process that is killed at any moment loses no write that it had acknowledged, and its files reopen without a false
+//! "absent".
 //!
-//! A child, this program again, writes to a real database and says what it has done; the parent kills it after a random
-//! time, does something to the snapshot, opens what is left and looks for every key. 200 kills; 2,000 with
-//! `KOEL_GUARD_LONG=1`.
+//! A child, this program again, writes to a real database and reports what it has done; the parent kills it after a random
+//! time, does something to the snapshot, opens the database and looks up every key. 200 kills; 2,000 with `KOEL_GUARD_LONG=1`.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -18,13 +17,13 @@ use crate::common::{Rng, finds, key, long, seed};
 const KEYS: u64 = 400;
 /// Keys that nobody touches: scanning them takes a child some time, in which it is killed as well.
 const FIXED: u64 = 20_000;
-/// A child lives less than this, or so much longer than its first operations.
+/// A child lives less than this, or less than this beyond its first operations.
 const PATIENCE_US: u64 = 60_000;
 /// The seed of a child that writes nothing.
 const IDLE: u64 = u64::MAX;
 const CHILD: &str = "KOEL_GUARD_CHILD";
 
-/// What the store should hold: the value's number of each key, after what was acknowledged.
+/// What the store should hold: the number of each key's value, after the acknowledged writes.
 type Known = BTreeMap<u64, u64>;
 
 fn open(folder: &Path) -> Guarded<RedbStore> {
@@ -83,7 +82,7 @@ fn spawn_test(test: &str, variable: &str, folder: &Path, seed: u64) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a child")
 }
 
-/// Kills the child, some time after it has said that so many operations are over; what it has said.
+/// Kills the child, some time after it has reported that this many operations are over. Returns what it has reported.
 fn killed(mut child: Child, operations: u64, time: Duration) -> Vec<String> {
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
     let mut said = Vec::new();
@@ -101,7 +100,8 @@ fn killed(mut child: Child, operations: u64, time: Duration) -> Vec<String> {
     said
 }
 
-/// Kills the child some time after it has said that it has done this up to `number`; up to which it has said so.
+/// Kills the child some time after it has reported that it has done this up to `number`. Returns the last number that it has
+/// reported.
 fn killed_after(mut child: Child, done: &str, number: u64) -> u64 {
     let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
     let mut numbers = lines.filter_map(|line| line.strip_prefix(done)?.parse().ok());
@@ -111,7 +111,7 @@ fn killed_after(mut child: Child, done: &str, number: u64) -> u64 {
     numbers.last().unwrap_or(number)
 }
 
-/// Applies what the child has said: what is over; and the one that may or may not be.
+/// Applies the child's reports: operations that are over. Returns the one that may or may not be.
 fn apply(said: &[String], known: &mut Known) -> Option<(u64, Option<u64>)> {
     let mut open = None;
     for line in said {
@@ -136,7 +136,7 @@ fn apply(said: &[String], known: &mut Known) -> Option<(u64, Option<u64>)> {
     open
 }
 
-/// What may happen to a snapshot.
+/// Damages a snapshot, or replaces it.
 fn damage(file: &Path, folder: &Path, rng: &mut Rng) {
     let Ok(mut bytes) = std::fs::read(file) else { return };
     let write = |bytes: &[u8]| std::fs::write(file, bytes).expect("the snapshot");
@@ -147,7 +147,7 @@ fn damage(file: &Path, folder: &Path, rng: &mut Rng) {
             bytes[bit / 8] ^= 1 << (bit % 8);
             write(&bytes);
         }
-        // Keeps this one; brings back one that was kept.
+        // One keeps this snapshot; the other brings back one that was kept.
         2 => write_to(&folder.join("kept"), &bytes),
         3 => drop(std::fs::copy(folder.join("kept"), file)),
         4 => drop(std::fs::copy(folder.join("foreign"), file)),
@@ -166,7 +166,7 @@ fn foreign_snapshot(folder: &Path) {
     guarded.snapshot(folder.join("foreign")).expect("a snapshot");
 }
 
-/// Every key that is there is found, and none that is not; at once, and again when the filter is there.
+/// Checks that every present key is found, and no absent one; at once, and again when the filter is ready.
 fn check(guarded: &Guarded<RedbStore>, known: &mut Known, open: Option<(u64, Option<u64>)>) {
     if let Some((number, result)) = open {
         let value = guarded.store().get(&key(number)).expect("a look-up");
@@ -206,7 +206,7 @@ fn a_process_that_is_killed_loses_nothing_and_reopens_without_a_false_absent() {
     let mut is_idle = false;
     for kill in 0..kills {
         let child = spawn(folder, if is_idle { IDLE } else { seed.wrapping_add(kill) });
-        // Not all by the clock: on a slow machine none might have begun.
+        // Not all are killed by the clock: on a slow machine none might have begun.
         let operations = if is_idle || rng.one_in(2) { 0 } else { rng.below(16) };
         let said = killed(child, operations, Duration::from_micros(rng.below(PATIENCE_US)));
         let open = apply(&said, &mut known);
@@ -239,7 +239,7 @@ fn open_counted(folder: &Path, counts: [&mut u64; 3]) -> Guarded<RedbStore> {
 
 const FJALL_CHILD: &str = "KOEL_GUARD_FJALL_CHILD";
 
-/// Puts keys, not durably, until it is killed, and says so of each.
+/// Puts keys, not durably, until it is killed, and reports each.
 #[test]
 fn the_child_with_fjall() {
     let Some(folder) = std::env::var_os(FJALL_CHILD) else { return };
@@ -252,7 +252,7 @@ fn the_child_with_fjall() {
     }
 }
 
-/// Only an end of the system may take back what was not made durable.
+/// Only a crash of the system may lose writes that were not made durable.
 #[test]
 fn a_process_that_is_killed_loses_nothing_that_fjall_has_taken_though_not_durably() {
     for kill in 0..if long() { 100 } else { 5 } {
@@ -271,7 +271,7 @@ fn open_not_durable(folder: &Path) -> Guarded<RedbStore> {
     Guarded::builder(store).snapshot(folder.join("filter")).open().expect("a guard")
 }
 
-/// Puts keys into redb, not durably, and syncs now and then, until it is killed, and says so.
+/// Puts keys into redb, not durably, and syncs now and then, until it is killed, and reports each.
 #[test]
 fn the_child_that_syncs() {
     let Some(folder) = std::env::var_os(SYNC_CHILD) else { return };
@@ -291,7 +291,7 @@ fn the_child_that_syncs() {
     }
 }
 
-/// What is lost is all of it from some moment on, and the guard knows what is left.
+/// All writes from some moment on are lost, and the guard knows what is left.
 #[test]
 fn a_process_that_is_killed_loses_nothing_that_redb_has_synced() {
     for kill in 0..if long() { 100 } else { 5 } {

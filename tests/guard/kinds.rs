@@ -1,4 +1,4 @@
-//! Stores behind pointers, and stores whose type is chosen as the program runs.
+//! Stores behind pointers, and stores whose type is chosen at run time.
 
 use std::error::Error as _;
 
@@ -49,7 +49,7 @@ fn stores_of_several_kinds_are_of_one_type_and_answer_alike() {
     }
 }
 
-/// Not what the trait does by itself: its own `contains_key` and `get_many`, which ask for no value one by one.
+/// Not by the trait's defaults, but by its own `contains_key` and `get_many`, which do not ask for values one by one.
 #[test]
 fn a_store_behind_a_pointer_is_asked_as_it_is() {
     let store = filled(10);

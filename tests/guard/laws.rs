@@ -1,4 +1,4 @@
-//! What holds of every store, and of a guard before it.
+//! Laws that hold for every store, and for a guard before it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use koel::guard::{FjallStore, Guarded, HashMapStore, RedbStore, Store, Write};
 
 use crate::common::{Rng, key, seed};
 
-/// Some writes at once, of few keys: mostly one comes twice.
+/// Some writes in a batch, of few keys: mostly one occurs twice.
 fn writes_several<S: Store>(guarded: &Guarded<S>, known: &mut BTreeMap<Vec<u8>, Vec<u8>>, rng: &mut Rng) {
     let drawn: Vec<(Vec<u8>, bool)> =
         (0..rng.below(6)).map(|_| (key(rng.below(4)), rng.below(2) == 0)).collect();
@@ -20,7 +20,7 @@ fn writes_several<S: Store>(guarded: &Guarded<S>, known: &mut BTreeMap<Vec<u8>, 
     assert_eq!(guarded.write_many(&writes).unwrap(), existed.collect::<Vec<_>>(), "{writes:?}");
 }
 
-/// Random writes and reads, beside a map that knows the answers. The store is asked behind the guard as well.
+/// Random writes and reads, compared with a map that knows the answers. The store itself is asked as well.
 fn obeys<S: Store>(store: S, operations: u64) {
     let store = Arc::new(store);
     let guarded = Guarded::open(Arc::clone(&store)).unwrap();
@@ -64,7 +64,7 @@ fn obeys<S: Store>(store: S, operations: u64) {
     assert_eq!(guarded.verify(1000).unwrap().false_negatives, 0);
 }
 
-/// A scan gives the keys of the moment it began.
+/// A scan yields the keys of the moment at which it began.
 fn scans_a_moment<S: Store>(store: S) {
     for number in 0..100 {
         store.put(&key(number), b"").unwrap();

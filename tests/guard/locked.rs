@@ -14,7 +14,7 @@ use crate::scripted::sure;
 struct Locked {
     inner: HashMapStore,
     lock: RwLock<()>,
-    /// The next scan brings no key before a delete waits for it.
+    /// Whether the next scan yields no key before a delete waits for it.
     waits: AtomicBool,
     is_scanned: AtomicBool,
     is_deleted: AtomicBool,
@@ -66,7 +66,7 @@ impl Store for Locked {
 fn a_sample_of_a_store_that_is_locked_while_it_is_scanned_waits_for_no_write() {
     let store = Arc::new(Locked::default());
     let guarded = Arc::new(ready(Arc::clone(&store)));
-    // Around the guard: the filter takes it for absent, and what the scan says is looked at twice.
+    // Around the guard: the filter takes this key for absent, and the scan's keys are checked a second time.
     sure(store.inner.put(b"around", b""));
     store.waits.store(true, Ordering::SeqCst);
     let (tell, told) = mpsc::channel();

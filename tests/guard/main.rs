@@ -1,4 +1,5 @@
-//! The guard: it answers as the store does, whatever happens, and mostly without asking it. `KOEL_SEED` makes other runs.
+//! The guard: it answers as the store does, whatever happens, and mostly without asking the store. `KOEL_SEED` makes other
+//! runs.
 
 mod anew;
 mod around;

@@ -1,4 +1,4 @@
-//! What a recorder is told of a guard.
+//! What a recorder receives from a guard.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ fn a_recorder_is_told_what_the_stats_are_however_often() {
     let found = (0..1100).filter(|number| guarded.get(&key(*number)).unwrap().is_some()).count();
     let mut stats = guarded.stats();
     assert_eq!((found, stats.puts, stats.deletes, stats.filter_keys), (997, 1000, 3, 997));
-    // As it comes, with all numbers different: else names could be told with each other's.
+    // With all numbers different: otherwise names could be reported with each other's numbers.
     (stats.passed_absent, stats.unfiltered, stats.cache_hits, stats.remembered_absent) = (11, 12, 13, 14);
     (stats.failed_writes, stats.crowded_stripes, stats.cache_bytes) = (15, 16, 17);
     stats.passed_beside_write = 18;

@@ -24,7 +24,7 @@ fn a_store_comes_back_with_the_error_and_may_be_guarded_then() {
     assert!(finds(&guarded, b"key 7") && !finds(&guarded, b"key 10"));
 }
 
-/// The child: no thread that is started has memory for its stack. On the test's own thread, as there is one test.
+/// The child, in which no new thread has memory for its stack. It runs on the test's own thread, as there is one test.
 #[test]
 fn the_child() {
     if std::env::var_os(CHILD).is_none() {

@@ -53,7 +53,7 @@ fn a_delete_of_a_key_that_is_not_there_takes_nobodys_fingerprint() {
     for number in 0..1000 {
         guarded.put(&key(number), b"1").unwrap();
     }
-    // Among so many absent keys there are false positives.
+    // Among this many absent keys there are false positives.
     for number in 1000..20_000 {
         assert!(!guarded.delete(&key(number)).unwrap());
     }
@@ -202,7 +202,7 @@ fn writes_of_one_key_wait_for_each_other() {
     assert_eq!((finds(&guarded, b"a"), keys(&guarded)), (there, u64::from(there)));
 }
 
-/// A reader that has had "not there" from the store before a put must not remember it after.
+/// A reader that has got "not there" from the store before a put must not remember it afterwards.
 #[test]
 fn what_a_reader_had_before_a_write_is_not_remembered_after_it() {
     let store = Arc::new(ScriptedStore::default());
@@ -263,7 +263,8 @@ fn what_a_reader_had_before_a_write_is_not_cached_after_it() {
     }
 }
 
-/// Who looks a key up while it is put or deleted may pass the filter and find nothing: it knows such a key, and is not wrong.
+/// A reader that looks a key up while it is put or deleted may pass the filter and find nothing: the filter knows such a key,
+/// and is not wrong.
 #[test]
 fn a_look_up_beside_a_write_is_no_false_positive() {
     let (store, guarded) = open();
@@ -289,7 +290,7 @@ fn a_look_up_beside_a_write_is_no_false_positive() {
     beside(Op::Delete, Act::DoAndStall, &delete, &finds_nothing);
     assert_eq!(counts(), (2, 2, 0.0));
     put();
-    // Over when the look-up reads.
+    // Complete when the look-up reads.
     beside(Op::Get, Act::Stall, &finds_nothing, &delete);
     assert_eq!(counts(), (3, 3, 0.0));
     finds_nothing();

@@ -22,7 +22,7 @@ fn rate(policy: &dyn FilterPolicy, bytes: &[u8]) -> f64 {
 fn every_key_of_a_block_matches_and_few_others_do() {
     let policies: [(&dyn FilterPolicy, f64); 4] = [
         (&BloomPolicy::new(10), 0.02),
-        // Two hashes of 32 bits in all.
+        // All probes come from two hashes of 32 bits.
         (&BloomPolicy::new(16), 0.01),
         (&CuckooPolicy::new(0.01), 0.02),
         (&CuckooPolicy::new(0.0005), 0.002),
@@ -40,7 +40,7 @@ fn every_key_of_a_block_matches_and_few_others_do() {
     }
 }
 
-/// What the documentation says: how many bits a key Bloom's takes for a rate, and whether the cuckoo filter takes fewer.
+/// As the documentation says: how many bits per key Bloom's takes for a rate, and whether the cuckoo filter takes fewer.
 #[test]
 fn of_ten_thousand_keys_a_cuckoo_filter_is_smaller_from_a_rate_of_1_3_percent_downward() {
     let bits_and_rate = |bits: usize| {
@@ -72,7 +72,7 @@ fn a_block_without_keys_matches_none_and_keys_may_repeat() {
     }
 }
 
-/// Somebody has chosen twenty keys that share two buckets of four with the first seed.
+/// Twenty keys were chosen that share two buckets of four with the first seed.
 #[test]
 fn keys_that_were_chosen_not_to_fit_have_a_filter_all_the_same() {
     let (rate, keys) = (0.001, 20);
@@ -175,7 +175,7 @@ fn bloom_has_leveldbs_name() {
     assert_eq!(bloom.name(), "leveldb.BuiltinBloomFilter2");
 }
 
-/// Nearly as few as by Bloom's formula (0.9%, 0.05%): that the hash has no more than 32 bits shows beyond a million keys.
+/// Nearly as few as by Bloom's formula (0.9%, 0.05%): the effect of a hash of only 32 bits shows beyond a million keys.
 #[test]
 fn of_a_hundred_thousand_keys_bloom_lets_few_others_pass() {
     let keys: Vec<Vec<u8>> = (0..100_000).map(key).collect();

@@ -1,5 +1,5 @@
-//! Whether a key is there, without its value, and what is known without the store: answered as a look-up is, as cheaply as
-//! can be.
+//! Whether a key is there, without its value, and what is known without the store: answered as by a look-up, as cheaply as
+//! possible.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use koel::guard::{
 use crate::common::{key, ready};
 use crate::scripted::{Act, Op, Scripted, ScriptedStore, filled};
 
-/// A store that can tell without reading the value, and counts what it is asked.
+/// A store that knows whether a key is there without reading the value, and counts its calls.
 #[derive(Default)]
 struct Telling {
     inner: HashMapStore,
@@ -60,7 +60,7 @@ impl Store for Telling {
 #[test]
 fn a_store_that_can_tell_reads_no_value_and_none_is_kept() {
     let store = Arc::new(Telling::default());
-    // Shared once more: each of them hands the question on.
+    // Behind one more pointer: each of them forwards the question.
     let guarded = Guarded::builder(Arc::new(Arc::clone(&store))).cache_bytes(10_000).open().unwrap();
     guarded.wait_until_ready().unwrap();
     guarded.put(b"ada", b"1815").unwrap();
@@ -69,7 +69,7 @@ fn a_store_that_can_tell_reads_no_value_and_none_is_kept() {
     }
     assert_eq!((store.asked(), guarded.stats().cache_bytes), ((3, 0), 0));
     assert_eq!((guarded.stats().passed_found, guarded.stats().lookups()), (3, 3));
-    // The value that a look-up has left in the cache tells as well.
+    // A value that a look-up has left in the cache answers as well.
     assert!(guarded.get(b"ada").unwrap().is_some() && guarded.contains_key(b"ada").unwrap());
     assert_eq!((store.asked(), guarded.stats().cache_hits), ((3, 1), 1));
     assert!(guarded.delete(b"ada").unwrap() && !guarded.contains_key(b"ada").unwrap());
@@ -93,7 +93,7 @@ fn absent_keys_are_answered_by_the_filter_and_by_what_is_remembered_of_it() {
     }
 }
 
-/// Before there is a filter, too. A look-up that has no answer is not counted, and the next one that has the store asked is.
+/// Before there is a filter, too. A look-up without an answer is not counted; the next one, which asks the store, is.
 #[test]
 fn what_only_the_store_knows_is_unknown_and_nobody_asks_it() {
     let store = filled(1000);
@@ -104,12 +104,12 @@ fn what_only_the_store_knows_is_unknown_and_nobody_asks_it() {
     let absent = (1000..20_000).filter(|&number| known(number) == Known::Absent).count() as u64;
     assert_eq!((store.reads(), guarded.stats().lookups()), (0, absent));
     assert!(absent > 17_000);
-    // What a look-up has learned is known, and what a write has changed is not.
+    // Keys that a look-up has read are known, and keys that a write has changed are not.
     for number in 0..1000 {
         let value = guarded.get(&key(number)).unwrap().expect("it is there");
         assert_eq!(known(number), Known::Present(value));
     }
-    // False positives that have come back some times.
+    // Repeated false positives.
     (0..3).for_each(|_| assert!((1000..20_000).all(|number| guarded.get(&key(number)).unwrap().is_none())));
     let remembered = (1000..20_000).filter(|&number| known(number) == Known::Absent).count() as u64;
     assert!(remembered > absent && guarded.stats().remembered_absent > 0, "{remembered} of {absent}");
@@ -126,7 +126,7 @@ fn what_only_the_store_knows_is_unknown_and_nobody_asks_it() {
     assert_eq!((known(1), known(1000)), (Known::Absent, Known::Unknown));
 }
 
-/// The filter that `get` would not ask, as a thread has found all it looked for, is asked all the same.
+/// A filter that `get` would not ask, as the thread has found all keys that it looked up, is asked all the same.
 #[test]
 fn a_filter_that_is_idle_answers_who_may_not_ask_the_store() {
     let guarded = ready(filled(100));
@@ -157,7 +157,7 @@ fn a_store_that_cannot_tell_is_asked_for_the_value_and_its_errors_are_handed_on(
     assert_eq!((store.reads(), guarded.stats().lookups()), (2, 1));
 }
 
-/// Also of keys that it would not take.
+/// Also for keys that it would not accept.
 fn agrees<S: Store>(store: S) {
     let guarded = ready(Arc::new(store));
     (0..20).step_by(2).for_each(|number| assert!(!guarded.put(&key(number), &[1; 100]).unwrap()));

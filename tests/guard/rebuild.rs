@@ -23,8 +23,8 @@ fn a_guard_serves_while_its_filter_is_being_built() {
     assert_eq!(guarded.stats().filter_keys, 1000);
 }
 
-/// The scan stands still before its first, a middle or its last key; meanwhile keys are put, deleted, deleted and put again,
-/// put and deleted again, also several times.
+/// The scan is held up before its first, a middle or its last key; meanwhile keys are put, deleted, deleted and put again, put
+/// and deleted again, also several times.
 #[test]
 fn writes_during_a_scan_are_in_the_new_filter_and_nothing_else_is() {
     for at in [0, 250, 499] {
@@ -48,7 +48,7 @@ fn writes_during_a_scan_are_in_the_new_filter_and_nothing_else_is() {
         for number in 0..1000 {
             assert_eq!(finds(&guarded, &key(number)), sure(store.inner.get(&key(number))).is_some());
         }
-        // And all of them can be taken out: nobody's fingerprint is another's.
+        // And all of them can be removed: no key relies on the fingerprint of another.
         for number in (0..1000).rev() {
             guarded.delete(&key(number)).unwrap();
             assert_eq!(guarded.verify(10_000).unwrap().false_negatives, 0);
@@ -83,7 +83,7 @@ fn writes_that_fail_during_a_scan_leave_no_false_absent() {
     }
 }
 
-/// Deleted, put again, and put a third time, of which nobody knows what became.
+/// Deleted, put again, and put a third time with an unknown outcome.
 #[test]
 fn a_key_that_came_back_during_a_scan_is_counted_no_more() {
     let (store, gate) = (filled(10), Gate::new());
@@ -101,7 +101,7 @@ fn a_key_that_came_back_during_a_scan_is_counted_no_more() {
     assert_eq!(guarded.stats().filter_keys, 20, "one more than needed of each");
 }
 
-/// A write that is under way when the scan begins is waited for.
+/// The scan waits for a write that is under way when it begins.
 #[test]
 fn a_scan_begins_between_writes() {
     let store = filled(10);
@@ -113,7 +113,7 @@ fn a_scan_begins_between_writes() {
         scope.spawn(|| guarded.put(b"late", b"").unwrap());
         let waiting = gate.wait();
         guarded.rebuild().unwrap();
-        // Until it has begun, what is told is the last one's.
+        // Until it has begun, the reported progress is that of the last scan.
         while guarded.progress().scanned > 0 {
             std::thread::yield_now();
         }
@@ -148,7 +148,7 @@ fn a_scan_that_fails_or_panics_leaves_a_guard_that_passes_everything() {
     }
 }
 
-/// Nobody has asked how the first scan ended; the second one did well, and that is what counts.
+/// Nobody has asked for the result of the first scan; the second one succeeded, and that is what counts.
 #[test]
 fn a_scan_that_succeeds_makes_good_one_that_failed() {
     let store = Arc::new(ScriptedStore::default());
@@ -162,14 +162,15 @@ fn a_scan_that_succeeds_makes_good_one_that_failed() {
     guarded.rebuild().unwrap();
     guarded.wait_until_ready().unwrap();
     assert_eq!(guarded.progress().scanned, 1);
-    // Many more than a filter for a single key has room for: it wears, and is built anew by itself.
+    // Many more than a filter for a single key has room for: it wears, and is rebuilt without being asked for.
     (0..100_000).for_each(|number| assert_eq!(guarded.put(&key(number), b"").unwrap(), number == 0));
     guarded.wait_until_ready().unwrap();
     assert!(guarded.progress().scanned > 1, "{:?}", guarded.progress());
     assert_eq!(guarded.stats().filter_keys, 100_000);
 }
 
-/// A failure that passes costs the filter for some writes, not for ever: of the first scan, and of one for a worn filter.
+/// A temporary failure costs the filter for some writes, not for ever: a failure of the first scan, or of one for a worn
+/// filter.
 #[test]
 fn a_scan_that_has_failed_is_tried_again_after_some_writes() {
     let (store, guarded) = unscanned();
@@ -182,7 +183,7 @@ fn a_scan_that_has_failed_is_tried_again_after_some_writes() {
     assert_eq!((guarded.progress().phase, guarded.stats().filter_keys), (Phase::Ready, 4095));
 }
 
-/// Of a filter that is worn as well, also if somebody has asked why the scan failed.
+/// For a worn filter as well, also if somebody has asked why the scan failed.
 #[test]
 fn a_scan_for_a_worn_filter_that_has_failed_is_tried_again_after_some_writes() {
     for asks in [false, true] {
@@ -214,7 +215,7 @@ fn a_scan_for_a_worn_filter_that_has_failed_is_tried_again_after_some_writes() {
     }
 }
 
-/// Somebody has written around the guard and says so just before the scan fails or panics: what it asked for is not lost.
+/// Somebody has written around the guard and reports it just before the scan fails or panics: the request is not lost.
 #[test]
 fn a_scan_that_is_asked_for_follows_one_that_fails() {
     for end in [Act::Fail, Act::Panic] {
@@ -248,7 +249,7 @@ fn progress_is_told_from_the_beginning_to_the_end() {
     assert_eq!((last.scanned, last.phase), (10_000, Phase::Ready));
 }
 
-/// As many as somebody has said, where the store does not know; and after a scan that panics as well.
+/// As many as were expected, if the store does not know; and also after a scan that panics.
 #[test]
 fn progress_is_told_of_stores_that_do_not_know_their_length_and_of_scans_that_panic() {
     let told = Arc::new(Mutex::new(Vec::<Progress>::new()));
@@ -266,7 +267,7 @@ fn progress_is_told_of_stores_that_do_not_know_their_length_and_of_scans_that_pa
     assert_eq!((last.scanned, last.phase), (1, Phase::Unfiltered));
 }
 
-/// The filter that is taken away meanwhile has more keys than the store, of puts that have failed.
+/// The filter that is discarded meanwhile has more keys than the store, because of failed puts.
 #[test]
 fn progress_is_that_of_the_scan_that_is_running_when_another_is_asked_for() {
     let (store, gate) = (filled(1000), Gate::new());
@@ -287,7 +288,7 @@ fn progress_is_that_of_the_scan_that_is_running_when_another_is_asked_for() {
     assert_eq!(guarded.progress().expected, 600);
 }
 
-/// A scan for a worn filter, which began before something was written around the guard, does not end the distrust.
+/// A scan for a worn filter, which began before a write around the guard, does not end the distrust.
 #[test]
 fn a_filter_that_is_distrusted_during_a_scan_is_scanned_for_again() {
     let store = filled(1000);
@@ -305,7 +306,7 @@ fn a_filter_that_is_distrusted_during_a_scan_is_scanned_for_again() {
     assert!((2000..2020).all(|number| finds(&guarded, &key(number))) && guarded.stats().filter_keys == 620);
 }
 
-/// Nor does what was scanned for answer until the next scan ends.
+/// Nor does the filter of that scan answer until the next scan ends.
 #[test]
 fn a_filter_that_is_distrusted_during_its_scan_is_not_published() {
     let (store, first, second) = (filled(100), Gate::new(), Gate::new());
@@ -323,7 +324,7 @@ fn a_filter_that_is_distrusted_during_its_scan_is_not_published() {
     assert!((0..120).all(|number| finds(&guarded, &key(number))) && guarded.stats().filter_keys == 120);
 }
 
-/// A write that is under way when the scan ends is waited for: its key is found from its commit on.
+/// The scan waits at its end for a write that is under way: its key is found from its commit on.
 #[test]
 fn a_filter_is_published_between_writes() {
     let store = filled(10);
@@ -350,7 +351,7 @@ fn a_filter_is_published_between_writes() {
     assert!(finds(&guarded, b"late") && guarded.stats().filter_keys == 11);
 }
 
-/// Keys that were remembered as absent, and values that were cached, of a store that somebody writes to around the guard.
+/// Keys that were remembered as absent, and cached values, of a store that somebody writes to around the guard.
 #[test]
 fn what_was_learned_is_forgotten_when_a_filter_is_asked_for() {
     let store = filled(100);

@@ -9,7 +9,7 @@ use koel::guard::{Generation, Guarded, HashMapStore, Scanned, Store, Value};
 
 use crate::common::key;
 
-/// What the store is asked to do.
+/// The operations of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Get,
@@ -21,10 +21,10 @@ pub(crate) enum Op {
     Renewal,
 }
 
-/// What it does instead.
+/// What the store does in an operation.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
-    /// Nothing else.
+    /// The operation, as usual.
     Do,
     /// Return an error and change nothing.
     Fail,
@@ -40,7 +40,7 @@ pub(crate) enum Act {
     DoAndStall(Gate),
 }
 
-/// Where the store waits for the test.
+/// A place where the store waits for the test.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
     arrive: Arc<Barrier>,
@@ -64,8 +64,8 @@ impl Gate {
     }
 }
 
-/// The store stands at the gate. It goes on when this is dropped: also if the test panics meanwhile, which could not end
-/// before.
+/// The store waits at the gate. It goes on when this is dropped, also if the test panics meanwhile: otherwise the test could
+/// not end.
 #[must_use]
 pub(crate) struct AtGate(Gate);
 
@@ -101,28 +101,28 @@ pub(crate) struct ScriptedStore {
     scans: AtomicU64,
     renewals: AtomicU64,
     hides_length: AtomicBool,
-    /// How many keys it says that it has beyond those that it has.
+    /// How many more keys it reports than it has.
     beyond: AtomicU64,
 }
 
 impl ScriptedStore {
-    /// The next operations of this kind do this, one after the other; then they are done as usual.
+    /// The next operations of this kind perform these acts, one after the other; later ones are done as usual.
     pub(crate) fn next(&self, op: Op, acts: impl IntoIterator<Item = Act>) {
         let mut script = self.script.lock().expect("no panic with the script");
         script.push((op, acts.into_iter().collect()));
     }
 
-    /// All operations are done as usual.
+    /// From now on all operations are done as usual.
     pub(crate) fn forget_script(&self) {
         self.script.lock().expect("no panic with the script").clear();
     }
 
-    /// From now on it does not say how many keys it has.
+    /// From now on it does not report how many keys it has.
     pub(crate) fn hides_its_length(&self) {
         self.hides_length.store(true, Ordering::Relaxed);
     }
 
-    /// From now on it says that it has so many keys more than it has.
+    /// From now on it reports this many more keys than it has.
     pub(crate) fn exaggerates_by(&self, keys: u64) {
         self.beyond.store(keys, Ordering::Relaxed);
     }
@@ -173,7 +173,7 @@ impl ScriptedStore {
     }
 }
 
-/// A store with the keys of so many numbers.
+/// A store with the keys of the first numbers.
 pub(crate) fn filled(keys: u64) -> Arc<ScriptedStore> {
     let store = Arc::new(ScriptedStore::default());
     (0..keys).for_each(|number| assert!(!sure(store.inner.put(&key(number), b""))));
@@ -189,7 +189,7 @@ pub(crate) fn unscanned() -> (Arc<ScriptedStore>, Guarded<Arc<ScriptedStore>>) {
     (store, guarded)
 }
 
-/// Of a store that cannot fail.
+/// The result of a store that cannot fail.
 pub(crate) fn sure<T>(result: Result<T, std::convert::Infallible>) -> T {
     result.unwrap_or_else(|never| match never {})
 }

@@ -15,7 +15,7 @@ fn opened(builder: Builder<Arc<ScriptedStore>>) -> Guarded<Arc<ScriptedStore>> {
     guarded
 }
 
-/// A guard before a store that says it has so many keys more than it has.
+/// A guard before a store that reports this many more keys than it has.
 fn exaggerated(filter: Filter, keys: u64) -> (Arc<ScriptedStore>, Guarded<Arc<ScriptedStore>>) {
     let store = filled(KEYS);
     store.exaggerates_by(keys);
@@ -36,7 +36,7 @@ fn a_filter_for_far_more_keys_than_there_are_is_made_smaller_by_one_more_scan() 
         (0..10_000).for_each(|number| assert!(guarded.put(&key(number % KEYS), b"").unwrap()));
         guarded.wait_until_ready().unwrap();
         assert_eq!(store.scans(), 2, "{filter:?}");
-        // The store is asked again where there is no filter that has all keys.
+        // The store is asked again if there is no filter that has all keys.
         guarded.rebuild().unwrap();
         guarded.wait_until_ready().unwrap();
         assert_eq!((store.scans(), guarded.stats().filter_bytes), (4, right), "{filter:?}");
@@ -49,7 +49,7 @@ fn store_was_asked(store: &ScriptedStore, guarded: &Guarded<Arc<ScriptedStore>>,
     store.reads() > before
 }
 
-/// Room for a quarter more than somebody expects, times four: half a million keys.
+/// Room for a quarter more than are expected, times four: half a million keys.
 #[test]
 fn a_filter_that_is_too_large_by_little_or_of_few_bytes_stays() {
     for filter in [Filter::Cuckoo, Filter::Bloom] {
@@ -78,7 +78,7 @@ fn a_filter_that_is_too_large_answers_while_a_smaller_one_is_made() {
     let large = guarded.stats();
     assert!(large.filter_bytes > 1_000_000 && large.filter_keys == KEYS, "{large}");
     assert!((KEYS..2 * KEYS).filter(|number| store_was_asked(&store, &guarded, *number)).count() < 100);
-    // What is written meanwhile is in the smaller one.
+    // Keys that are written meanwhile are in the smaller one.
     (0..KEYS / 2).for_each(|number| assert!(guarded.delete(&key(number)).unwrap()));
     (KEYS..KEYS + 100).for_each(|number| assert!(!guarded.put(&key(number), b"").unwrap()));
     scanning.open();
@@ -88,7 +88,7 @@ fn a_filter_that_is_too_large_answers_while_a_smaller_one_is_made() {
     assert_eq!(guarded.verify(usize::MAX).unwrap().false_negatives, 0);
 }
 
-/// The keys of one stripe have no room, scan for scan: whether it has all keys, the filter cannot say.
+/// The keys of one stripe have no room, scan after scan: it is unknown whether the filter has all keys.
 #[test]
 fn a_filter_that_is_crowded_and_too_large_is_scanned_for_once_more_and_not_again() {
     let (store, gate) = (filled(KEYS), Gate::new());
@@ -96,7 +96,7 @@ fn a_filter_that_is_crowded_and_too_large_is_scanned_for_once_more_and_not_again
     store.next(Op::Scan, (1..KEYS).map(|_| Act::Do).chain([Act::Stall(gate.clone())]));
     let guarded = Guarded::open(Arc::clone(&store)).unwrap();
     let scanning = gate.wait();
-    // Each leaves a fingerprint in the filter that is being made, until there are as many as a key may have.
+    // Each put leaves a fingerprint in the filter that is being built, until there are as many as a key may have.
     for number in 0..10 {
         store.next(Op::Put, vec![Act::Fail; 10]);
         (0..10).for_each(|_| assert!(guarded.put(&key(number), b"").is_err()));
@@ -107,7 +107,7 @@ fn a_filter_that_is_crowded_and_too_large_is_scanned_for_once_more_and_not_again
     assert!(guarded.stats().filter_bytes < 30_000, "{}", guarded.stats());
 }
 
-/// What the larger one was good for, and a scan that fails, leave it in its place.
+/// The larger filter stays, as it serves, if the next scan fails.
 #[test]
 fn a_filter_that_is_too_large_stays_if_the_scan_for_a_smaller_one_fails() {
     let store = filled(KEYS);
@@ -120,7 +120,7 @@ fn a_filter_that_is_too_large_stays_if_the_scan_for_a_smaller_one_fails() {
     assert!(stats.filter_bytes > 1_000_000);
 }
 
-/// fjall counts what was deleted.
+/// fjall also counts deleted keys.
 #[test]
 fn a_filter_before_fjall_is_made_for_the_keys_that_are_left() {
     let folder = tempfile::tempdir().unwrap();
@@ -135,7 +135,7 @@ fn a_filter_before_fjall_is_made_for_the_keys_that_are_left() {
     assert!(stats.filter_keys == KEYS && stats.filter_bytes < 30_000, "{stats}");
 }
 
-/// At this rate fingerprints have 28 bits: a filter for so many keys is worth a scan.
+/// At this rate fingerprints have 28 bits: a filter for this many keys is worth a scan.
 const LOW_RATE: f64 = 1e-7;
 const MANY: u64 = 99_000;
 
@@ -151,13 +151,13 @@ fn delete(guarded: &Guarded<Arc<ScriptedStore>>, numbers: core::ops::Range<u64>)
     guarded.wait_until_ready().unwrap();
 }
 
-/// Deletes keys from this one on until that begins a scan, and no more: what is deleted during a scan may make the next filter
-/// sparse as well. The first that is left.
+/// Deletes keys from this one on until that begins a scan, and no more: keys that are deleted during a scan may make the next
+/// filter sparse as well. Returns the first that is left.
 fn delete_until_a_scan((store, guarded): (&ScriptedStore, &Guarded<Arc<ScriptedStore>>), first: u64) -> u64 {
     let before = store.scans();
     let begins = |number: &u64| {
         assert!(guarded.delete(&key(*number)).unwrap());
-        // Or it is over by now.
+        // Unless it is over by now.
         guarded.progress().phase == Phase::Rebuilding || store.scans() > before
     };
     let last = (first..MANY).find(begins).expect("a scan");
@@ -177,13 +177,13 @@ fn a_cuckoo_filter_becomes_small_again_when_most_keys_were_deleted() {
     assert!(small.filter_bytes < large / 3, "{large} bytes before: {small}");
     assert_eq!(guarded.verify(usize::MAX).unwrap().false_negatives, 0);
     assert!((left..MANY).all(|number| finds(&guarded, &key(number))));
-    // It grows again, and wears as any other.
+    // It grows again, and wears like any other.
     (0..left).for_each(|number| assert!(!guarded.put(&key(number), b"").unwrap()));
     guarded.wait_until_ready().unwrap();
     assert_eq!((guarded.stats().filter_keys, guarded.stats().crowded_stripes), (MANY, 0));
 }
 
-/// As fjall does, which counts what was deleted.
+/// As fjall does, which also counts deleted keys.
 #[test]
 fn a_sparse_filter_is_made_for_the_keys_that_are_left_whatever_the_store_says() {
     let (store, guarded) = with_many();
@@ -193,7 +193,7 @@ fn a_sparse_filter_is_made_for_the_keys_that_are_left_whatever_the_store_says() 
     assert!(store.scans() == 2 && guarded.stats().filter_bytes < large / 3, "{}", guarded.stats());
 }
 
-/// It has room for them, and those who expect them.
+/// It has room for the keys that are expected.
 #[test]
 fn a_filter_for_keys_that_are_expected_is_not_sparse_without_them() {
     let store = filled(MANY);
@@ -203,7 +203,7 @@ fn a_filter_for_keys_that_are_expected_is_not_sparse_without_them() {
     assert_eq!((store.scans(), guarded.stats().filter_keys), (1, 0));
 }
 
-/// What would be saved is not worth a scan.
+/// The memory that would be saved is not worth a scan.
 #[test]
 fn a_filter_of_few_bytes_is_never_sparse() {
     let store = filled(MANY);
@@ -235,7 +235,7 @@ fn keys_that_come_and_go_do_not_make_a_filter_sparse() {
     assert_eq!(store.scans(), 1);
 }
 
-/// Half of it comes and goes: sparse, small, worn and large in turn, and never more than one scan for each.
+/// Half of the keys come and go: the filter is sparse, small, worn and large in turn, with never more than one scan for each.
 #[test]
 fn a_store_that_empties_and_fills_costs_two_scans_each_time() {
     let (store, guarded) = with_many();
@@ -248,7 +248,7 @@ fn a_store_that_empties_and_fills_costs_two_scans_each_time() {
     assert_eq!(guarded.stats().filter_keys, MANY);
 }
 
-/// Of a store that says so there would be none, and none after the next scan.
+/// Otherwise such a store would have no filter, and none after the next scan.
 #[test]
 fn there_is_a_filter_also_if_there_can_be_none_for_as_many_keys_as_the_store_says() {
     for filter in [Filter::Cuckoo, Filter::Bloom] {

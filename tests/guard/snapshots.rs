@@ -48,7 +48,7 @@ fn a_snapshot_that_fits_is_loaded_and_nothing_is_scanned() {
         assert!(guarded.rejected_snapshot().is_none());
         is_right(&guarded, 0..KEYS);
         assert!(guarded.stats().blocked > KEYS / 2);
-        // It goes on from there.
+        // The guard goes on from there.
         for number in 0..KEYS / 2 {
             assert!(guarded.delete(&key(number)).unwrap());
         }
@@ -57,7 +57,7 @@ fn a_snapshot_that_fits_is_loaded_and_nothing_is_scanned() {
     }
 }
 
-/// A filter that has grown before and after it was written down has four tables at the same size as any other.
+/// A filter that has grown before and after its snapshot has four tables at the same size as any other.
 #[test]
 fn a_filter_from_a_snapshot_wears_as_if_it_had_never_been_written_down() {
     let folder = tempfile::tempdir().unwrap();
@@ -78,7 +78,7 @@ fn a_filter_from_a_snapshot_wears_as_if_it_had_never_been_written_down() {
     assert!(guarded.progress().scanned > 10_000, "it was built anew: {:?}", guarded.progress());
 }
 
-/// A write of any kind makes a snapshot from before it one of another generation.
+/// After a write of any kind, an earlier snapshot is of another generation.
 fn refuses_what_is_from_before_a_write<S: Store<Error: std::error::Error>>(store: S, file: &Path) {
     let store = Arc::new(store);
     let keys: Vec<_> = (0..=KEYS).map(key).collect();
@@ -122,7 +122,7 @@ fn a_foreign_snapshot_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("filter");
     let (_, _others) = with_snapshot(Filter::Cuckoo, &file);
-    // As many writes as the other has seen.
+    // As many writes as the other store has seen.
     let store = HashMapStore::new();
     for number in KEYS..2 * KEYS {
         sure(store.put(&key(number), b""));
@@ -186,7 +186,7 @@ fn a_snapshot_that_is_missing_cut_flipped_or_of_another_version_is_refused() {
     }
 }
 
-/// A database, say: it may be larger than memory. On Windows a file has no holes unless it is told to, and the disk no room.
+/// It may be a database, and larger than memory. On Windows files are not sparse by default, and the disk has no room.
 #[cfg(unix)]
 #[test]
 fn a_large_file_that_is_no_snapshot_is_not_read() {
@@ -203,7 +203,7 @@ fn a_large_file_that_is_no_snapshot_is_not_read() {
     }
 }
 
-/// The counts of a history that a backup has undone come again; its snapshots do not fit.
+/// The counts of a history that a backup has undone occur again; its snapshots do not fit.
 #[test]
 fn a_snapshot_of_a_history_that_was_undone_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -229,7 +229,7 @@ fn a_snapshot_of_a_history_that_was_undone_is_refused() {
     assert!(finds(&guarded, &key(1)) && !finds(&guarded, &key(2)) && finds(&guarded, &key(3)));
 }
 
-/// The generation of a database goes back with it; none that follows has been there before.
+/// The generation of a database goes back with it; no later generation has been there before.
 #[test]
 fn a_snapshot_of_a_history_that_a_savepoint_has_undone_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -293,7 +293,7 @@ fn a_snapshot_that_cannot_be_written_is_an_error_and_leaves_the_old_one() {
     assert!(matches!(error, Error::Snapshot(SnapshotError::Io(_))), "{error}");
     assert!(error.to_string().contains(&nowhere.display().to_string()), "{error}");
 
-    // Nor is a part of it left, where a disk may be full.
+    // Nor is a part of it left, as on a full disk.
     let taken = folder.path().join("a folder");
     std::fs::create_dir_all(taken.join("with something in it")).unwrap();
     guarded.snapshot(&taken).unwrap_err();
@@ -326,7 +326,7 @@ fn of_two_guards_that_write_one_file_either_is_in_it_and_whole() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// As the database, whose name somebody has taken for that of the snapshot.
+/// Such as the database, if its name was given for the snapshot by mistake.
 #[test]
 fn a_snapshot_takes_the_place_of_no_other_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -352,7 +352,7 @@ fn a_snapshot_takes_the_place_of_no_other_file() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
-/// A pipe would be waited for, until somebody writes to it.
+/// Opening a pipe would block until somebody writes to it.
 #[cfg(unix)]
 #[test]
 fn what_is_no_file_is_no_snapshot() {

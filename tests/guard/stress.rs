@@ -1,4 +1,4 @@
-//! Threads that put, delete and read at once: no key that is surely there is ever missed.
+//! Threads that put, delete and read at the same time: no key that is certainly there is ever missed.
 //!
 //! A million and a half operations by default; 10^8 with `KOEL_GUARD_LONG=1`.
 
@@ -10,21 +10,21 @@ use koel::guard::{Filter, Guarded, HashMapStore, Known, Value};
 use crate::common::{Rng, finds, key, long, seed};
 
 const THREADS: u64 = 4;
-/// Keys of each thread; nobody else writes them, so it knows what they are.
+/// The number of keys of each thread; nobody else writes them, so it knows their values.
 const KEYS: u64 = 4000;
-/// Look-ups that a filter blocks before it is built anew: on a slow machine, too, there is one in between.
+/// The number of look-ups that a filter blocks before it is rebuilt: so there are some in between on a slow machine, too.
 const BLOCKED: u64 = 2000;
 
-/// What the owner of a key tells the others. A version is odd while the key is there.
+/// What the owner of a key publishes to other threads. A version is odd while the key is there.
 #[derive(Default)]
 struct Told {
-    /// The version that is being made, or was last.
+    /// The version that is being written, or the last one.
     begun: AtomicU64,
-    /// The version that was made last.
+    /// The last version that was written.
     done: AtomicU64,
 }
 
-/// Writes its own keys and reads all: there must be a value that the key has had during the look-up.
+/// Writes its own keys and reads all: the answer must be a state that the key has had during the look-up.
 fn work(guarded: &Guarded<HashMapStore>, thread: u64, operations: u64, told: &[Told]) {
     let mut rng = Rng::new(seed() + thread);
     for _ in 0..operations {
@@ -51,7 +51,7 @@ fn write(guarded: &Guarded<HashMapStore>, number: u64, told: &Told) {
     told.done.store(version, Ordering::SeqCst);
 }
 
-/// The store is asked only if nothing else knows.
+/// Asks the store only if nothing else knows.
 fn get_as_a_task_does(guarded: &Guarded<HashMapStore>, key: &[u8]) -> Option<Value> {
     match guarded.get_if_known(key) {
         Known::Present(value) => Some(value),
@@ -71,7 +71,7 @@ fn read(guarded: &Guarded<HashMapStore>, number: u64, told: &Told) {
     }
 }
 
-/// Waits until the filter has blocked some look-ups more. False: all is over.
+/// Waits until the filter has blocked some more look-ups. Returns false if all is over.
 fn blocks(guarded: &Guarded<HashMapStore>, over: &AtomicBool) -> bool {
     let before = guarded.stats().blocked;
     while guarded.stats().blocked < before + BLOCKED {
@@ -96,7 +96,7 @@ fn stress(filter: Filter, operations: u64) {
                 scope.spawn(move || work(guarded, thread, operations / THREADS, told))
             })
             .collect();
-        // Meanwhile the filter is built anew again and again.
+        // Meanwhile the filter is rebuilt again and again.
         scope.spawn(|| {
             while blocks(guarded, &over) {
                 guarded.rebuild().unwrap();

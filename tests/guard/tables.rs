@@ -1,4 +1,4 @@
-//! Tables and keyspaces of the program's own, several of one database, each behind a guard.
+//! Tables and keyspaces of the program's own, several in one database, each behind a guard.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ fn tables_of_one_database_are_stores_of_their_own() {
     are_apart(keyspace(&trees, "koel.data"), keyspace(&trees, "data"));
 }
 
-/// A snapshot fits the table that it is of, when that is opened again, and no other.
+/// A snapshot fits its own table, when that is opened again, and no other.
 fn snapshot_fits_only_its_own<S: Store>(store: impl Fn(&str) -> S, file: &Path) {
     let users = ready(store("users"));
     for number in 0..100 {
@@ -106,7 +106,7 @@ fn what_the_program_writes_to_its_other_tables_is_its_own() {
     assert_eq!(reading.open_table(VISITS).unwrap().len().unwrap(), 1);
 }
 
-/// What was written by one is read by the other, and is the same history.
+/// Keys written through one store are read through the other, and are in the same history.
 #[test]
 fn the_usual_table_has_the_usual_name() {
     let folder = tempfile::tempdir().unwrap();
@@ -128,7 +128,7 @@ fn the_usual_table_has_the_usual_name() {
     assert!(store.contains_key(b"a").unwrap());
 }
 
-/// fjall would write to whatever keyspace of this database has the other's number.
+/// fjall would write to the keyspace of this database that happens to have the other's number.
 #[test]
 fn a_keyspace_of_another_database_or_of_generations_is_refused() {
     let folder = tempfile::tempdir().unwrap();

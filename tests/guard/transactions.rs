@@ -1,4 +1,4 @@
-//! Writes that are in one transaction with what the program writes to tables of its own.
+//! Writes in one transaction with the program's writes to tables of its own.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ fn note(transaction: &redb::WriteTransaction, event: u64) -> Result<(), RedbErro
     Ok(())
 }
 
-/// Also where a key comes twice, where nothing is written to the guard's table, and where nothing changes there.
+/// Also if a key occurs twice, if nothing is written to the guard's table, and if nothing changes there.
 #[test]
 fn both_are_written_in_one_transaction() {
     let folder = tempfile::tempdir().unwrap();
@@ -121,7 +121,7 @@ fn a_batch_of_fjall_has_both_or_neither() {
     assert!(finds(&users, b"ada"));
 }
 
-/// The function may do it as it likes, and fail when it has done some.
+/// The function may write in any way, and fail after it has written some.
 #[test]
 fn what_a_function_has_written_before_it_fails_is_found() {
     let users = ready(HashMapStore::new());

@@ -1,4 +1,4 @@
-//! The smallest and the largest caches, what their options refuse, and what they take in memory.
+//! The smallest and the largest caches, what their options refuse, and how much memory they take.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ fn a_cache_of_none_keeps_nothing() {
     }
 }
 
-/// Writes to a cache when it is dropped, which must not be under that cache's lock.
+/// A value that writes to a cache when it is dropped, which must not be under that cache's lock.
 struct Writes(Arc<InlineCache<u64, u64>>);
 
 impl Writes {
-    /// Who calls it owns this.
+    /// The caller owns this value.
     fn is_kept(&self) -> bool {
         true
     }
@@ -63,14 +63,14 @@ fn every_bound_is_kept_and_reached() {
                 assert!(cache.len() <= capacity);
                 most = most.max(cache.len());
             }
-            // Not always at the end: where the last one found no path, which is rare, another has made way for it.
+            // Not always at the end: if the last one found no path, which is rare, another entry has made way for it.
             assert_eq!((most, cache.capacity()), (capacity, capacity));
             assert!(cache.len() + 1 >= capacity, "{} of {capacity}", cache.len());
         }
     }
 }
 
-/// To replace an entry is to use it.
+/// Replacing an entry counts as a use.
 #[test]
 fn an_entry_that_is_replaced_often_stays() {
     for policy in POLICIES {
@@ -95,7 +95,7 @@ fn an_entry_that_is_replaced_often_stays() {
 fn options_say_what_is_wrong_with_them() {
     let error = InlineCache::<u8, u8>::builder().try_build().unwrap_err();
     assert_eq!(error, CacheError::NoBound);
-    // What was asked for, to the entry, though segments have as many each.
+    // Exactly the requested capacity, though all segments have the same.
     let said = usize::MAX - 12_345;
     let is_told = |error| matches!(error, CacheError::Capacity(error) if error.requested == said);
     assert!(is_told(InlineCache::<u64, u64>::builder().max_entries(said).try_build().unwrap_err()));
@@ -114,7 +114,7 @@ fn an_entry_takes_less_than_18_bytes_beside_key_and_value() {
     }
 }
 
-/// Values of any size, also none.
+/// Values of any size, also zero.
 #[test]
 fn values_of_any_size_are_kept() {
     let units = InlineCache::<[u8; 3], ()>::new(10);

@@ -1,4 +1,4 @@
-//! What is loaded for who misses: once, whoever asks how; `flight`'s own tests say what becomes of those who wait.
+//! What a cache loads for callers that miss: once, whichever calls they use; `flight`'s own tests cover waiters.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
@@ -53,7 +53,7 @@ fn a_loader_that_asks_for_its_own_key_is_told_so() {
     assert_eq!(cache.get_or_insert_with(1, || 8), 8);
 }
 
-/// What was written while a key was being loaded is newer.
+/// A value that was written while a key was being loaded is newer.
 #[test]
 fn a_load_gives_way_to_a_write() {
     let cache = InlineCache::<u64, u64>::new(10);
@@ -142,7 +142,7 @@ fn of_all_who_find_a_value_stale_one_loads_it_anew() {
     }
 }
 
-/// What is loaded anew takes the place of what is stale, and of nothing that was written meanwhile.
+/// A reloaded value replaces the stale one, but no value that was written meanwhile.
 #[test]
 fn what_is_loaded_anew_gives_way_to_a_write() {
     type Write = fn(&InlineCache<u64, u64>);
@@ -167,7 +167,7 @@ fn what_is_loaded_anew_gives_way_to_a_write() {
     }
 }
 
-/// As of what is missed; here there is a value all the time, or there was one.
+/// As for a missing key; but here there is a value all the time, or there was one.
 #[test]
 fn what_was_loaded_anew_before_a_closure_has_decided_is_not_kept() {
     for goes in [false, true] {
@@ -193,7 +193,7 @@ fn what_was_loaded_anew_before_a_closure_has_decided_is_not_kept() {
                     });
                 }
                 if goes {
-                    // Nobody waits for who has read the old one.
+                    // Nobody waits for the reader of the old one.
                     assert_eq!(cache.get_or_insert_with(1, || 9), 9);
                     cache.remove(&1);
                 }
@@ -205,7 +205,7 @@ fn what_was_loaded_anew_before_a_closure_has_decided_is_not_kept() {
     }
 }
 
-/// Who waits when the loader fails gets its error, and loads nothing.
+/// A caller that waits when the loader fails gets its error, and loads nothing.
 #[test]
 fn an_error_is_shared_with_who_waits() {
     let cache: InlineCache<u64, u64> = InlineCache::new(10);
@@ -230,8 +230,8 @@ fn a_future_has_room_for_its_loader_twice_at_most() {
     assert!(sizes.iter().all(|&size| size < 3 * LARGE), "{sizes:?}");
 }
 
-/// It has written to the source, maybe, and what is being loaded was read before: whether that began before the closure, which
-/// the loader itself calls here, or while it ran.
+/// The closure may have written to the source, and the value that is being loaded was read before: whether the load began
+/// before the closure, which the loader itself calls here, or while it ran.
 #[test]
 fn a_closure_that_panics_keeps_out_what_is_being_loaded() {
     type Decides = fn(&InlineCache<u64, u64>, &dyn Fn() -> bool);

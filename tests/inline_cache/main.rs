@@ -1,4 +1,4 @@
-//! The inline cache: beside `Cache`, whose decisions it takes; under threads; what it loads; panics; and its edges.
+//! The inline cache: compared with `Cache`, with which its decisions agree; under threads; loads; panics; and edge cases.
 //!
 //! `KOEL_SEED` and `KOEL_INLINE_CACHE_STEPS` (requests of each thread, 20,000) make other and longer runs; best with
 //! `--release`, and with `RUSTFLAGS="--cfg koel_steps"`.

@@ -1,18 +1,18 @@
-//! An inline cache and a `Cache` with the same hash function, bound and policy: every answer of the one is the other's.
+//! An inline cache and a `Cache` with the same hash function, bound and policy: all answers of the two agree.
 
 use std::hash::BuildHasher;
 use std::time::Duration;
 
 use koel::{Cache, CacheStats, InlineCache, Operation, Policy};
 
-/// What may be done to both.
+/// The requests to both.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Request {
     /// A look-up, and an insertion if there is nothing.
     ReadThrough,
     /// Look-ups of many keys from this one on, as a batch in one of them.
     GetMany,
-    /// A value, which is loaded if there is none; of some values the loader fails.
+    /// A look-up that loads the value if there is none; for some values the loader fails.
     Load,
     Insert,
     Remove,
@@ -24,13 +24,13 @@ pub(crate) enum Request {
     Clear,
 }
 
-/// Both.
+/// Both caches.
 pub(crate) struct Pair<S> {
     inline: InlineCache<u64, u64, S>,
     cache: Cache<u64, u64, S>,
 }
 
-/// What is to become of a value, by what it is.
+/// What is to be done with a value, depending on it.
 pub(crate) fn decide(old: Option<u64>, value: u64) -> Operation<u64, u64> {
     match old {
         Some(old) if old % 7 == 0 => Operation::Remove,
@@ -117,14 +117,14 @@ impl<S: BuildHasher + Clone> Pair<S> {
         assert_eq!(inline.len(), cache.len());
     }
 
-    /// What both have counted.
+    /// The statistics, which both share.
     ///
     /// # Panics
     ///
-    /// If they do not hold the same, or have not counted the same.
+    /// If their contents or statistics differ.
     pub(crate) fn end(self) -> CacheStats {
         assert_eq!(sorted(self.inline.iter()), sorted(self.cache.iter()));
-        // But for the time that loaders took.
+        // Except the time that loaders took.
         let counted = |mut stats: CacheStats| {
             stats.load_time = Duration::ZERO;
             stats

@@ -1,4 +1,4 @@
-//! Panics in the user's code: what was being done is not done, and everything goes on.
+//! Panics in user code: the operation has no effect, and everything goes on.
 
 use koel::{InlineCache, Operation};
 
@@ -7,7 +7,7 @@ use crate::common::catch;
 use crate::common::fuse::{Key, Site, arm, disarm};
 use crate::common::hashers::Through;
 
-/// Five hashes in all: tables grow in vain, and hash as they do.
+/// Five hashes in all: tables grow in vain, and hash keys while they grow.
 const FEW: Through = Through(|n| n % 5);
 
 /// In some hundred insertions one of the first calls of `Eq` or `Hash` panics.

@@ -10,14 +10,14 @@ use crate::common::hashers::Through;
 use crate::common::{Rng, seed, seeded};
 use crate::pair::{Pair, Request, decide};
 
-/// Requests of which some keys get more than others; they shift as time passes.
+/// Keys of requests, some of which are requested more than others; the popular ones shift as time passes.
 fn key(rng: &mut Rng, keys: u64, step: u64) -> u64 {
     let narrow = 1 + rng.below(keys);
     let base = if rng.one_in(3) { step / 50 } else { 0 };
     (base + rng.below(narrow)) % (2 * keys)
 }
 
-/// Mostly read through.
+/// Mostly requests that load on a miss.
 fn request(rng: &mut Rng) -> Request {
     match rng.below(100) {
         0..70 => Request::ReadThrough,
@@ -65,7 +65,7 @@ fn caches_of_several_segments_decide_alike() {
     }
 }
 
-/// All keys have the same two buckets: tables grow, that does not help, and whoever is in the way has to go.
+/// All keys have the same two buckets: tables grow, which does not help, and an entry that is in the way is evicted.
 #[test]
 fn caches_of_colliding_keys_decide_alike() {
     let few = Through(|n| n % 3 * 0x1234_5678_9ABC_DEF1);

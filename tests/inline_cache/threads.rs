@@ -1,4 +1,5 @@
-//! Threads that do everything at once: a value is its key's and whole, and there are never more entries than may be.
+//! Threads that do everything at once: a value belongs to its key and is not torn, and there are never more entries than
+//! allowed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -8,7 +9,7 @@ use koel::{InlineCache, Operation, Policy};
 use crate::POLICIES;
 use crate::common::{Rng, env_number, on_threads, seed};
 
-/// Several words, each of which says whose value it is, and which.
+/// Several words, each of which identifies the key and the value.
 fn value<const N: usize>(key: u64, n: u64) -> [u64; N] {
     core::array::from_fn(|i| key << 32 | n << 8 | i as u64)
 }
@@ -65,7 +66,7 @@ where
     assert_eq!(cache.iter().count(), cache.len());
     let stats = cache.stats();
     assert!(stats.evictions > 0 && stats.hits > 0 && stats.misses > 0, "{stats}");
-    // Whatever is left can be told, found and taken out; then there is room again.
+    // All remaining entries can be listed, found and removed; then there is room again.
     let left: Vec<_> = cache.iter().collect();
     for (key, seen) in left {
         check(key, seen);
@@ -101,8 +102,8 @@ fn caches_of_several_segments_keep_their_bound() {
     }
 }
 
-/// A writer replaces a key's value by ever larger ones while others come and go: readers never see one become smaller, but for
-/// a miss.
+/// A writer replaces a key's value by ever larger ones while other keys come and go: except for misses, readers never see a
+/// smaller value after a larger one.
 #[test]
 fn what_was_replaced_is_not_seen_again() {
     for policy in POLICIES {
