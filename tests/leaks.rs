@@ -1,4 +1,4 @@
-//! What panics gives back the memory that it had meanwhile.
+//! Operations that panic give back the memory that they had taken.
 
 mod common;
 
@@ -18,7 +18,7 @@ use pollster::block_on;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// It is told of what has expired when the room for the dump is looked for.
+/// It is told of expired entries when room for the dump is looked for.
 #[test]
 fn a_load_leaks_nothing_if_the_listener_panics() {
     let clock = ManualClock::new();
@@ -44,10 +44,10 @@ fn a_load_leaks_nothing_if_the_listener_panics() {
     assert!(lost < 1000, "{lost} bytes");
 }
 
-/// Makes what is counted.
+/// Makes counted keys and values.
 type New<'l> = dyn Fn(u64) -> Fragile + 'l;
 
-/// Does `verb` to a new store for every n, with a fuse in the n-th drop: in the end everything is dropped once.
+/// Does `verb` to a new store for every n, with a fuse in the n-th drop: at the end everything has been dropped once.
 fn leaks_nothing<S>(what: &str, build: fn(&New<'_>) -> S, verb: impl Fn(&S, &New<'_>)) {
     for n in 0.. {
         let ledger = Ledger::new();
@@ -72,7 +72,7 @@ fn with_one(new: &New<'_>) -> Cache<Fragile, Fragile> {
     cache
 }
 
-/// What an operation of a cache drops itself: keys and closures that are given to it, and clones that it does not return.
+/// Drops in operations of a cache: of keys and closures that are given to it, and of clones that it does not return.
 #[test]
 fn an_answer_of_a_cache_is_not_leaked_if_a_drop_panics_before_it_is_returned() {
     type Verb = fn(&Cache<Fragile, Fragile>, &New<'_>);
@@ -133,13 +133,13 @@ fn an_answer_of_a_cache_is_not_leaked_if_a_drop_panics_before_it_is_returned() {
     verbs.into_iter().for_each(|(what, verb)| leaks_nothing(what, with_one, verb));
 }
 
-/// A write that panics for want of room: with no other message than that.
+/// A write that panics for lack of room, with no other message than that.
 fn without_room<T>(write: impl FnOnce() -> T) {
     let message = catch(|| drop(write())).expect_err("the map is full");
     assert!(message.contains("is full"), "{message}");
 }
 
-/// Of a map that is full, so that what it hands back is an answer, too.
+/// For a full map, so that the entry that it hands back is an answer, too.
 #[test]
 fn an_answer_of_a_map_is_not_leaked_if_a_drop_panics_before_it_is_returned() {
     type Verb = fn(&HashMap<Fragile, Fragile>, &New<'_>);
@@ -179,14 +179,14 @@ fn an_answer_of_a_map_is_not_leaked_if_a_drop_panics_before_it_is_returned() {
     ];
     let build = |new: &New<'_>| {
         let map = HashMap::builder().fixed_capacity(4).build();
-        // So many that each place is taken, also those that are 77's.
+        // So many that each place is taken, also those of key 77.
         (0..500).filter(|n| *n != 77).for_each(|n| drop(map.pin().checked_insert(new(n), new(n))));
         map
     };
     verbs.into_iter().for_each(|(what, verb)| leaks_nothing(what, build, verb));
 }
 
-/// A loader that is done at once, and still has something then.
+/// A loader that is done at once, and still owns something then.
 struct Owns<T>(Option<T>, Fragile);
 
 impl<T: Unpin> Future for Owns<T> {

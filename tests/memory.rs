@@ -1,4 +1,4 @@
-//! `memory_usage()` is what the allocator has given, no more is kept than is needed, and all of it comes back.
+//! `memory_usage()` agrees with the allocator, no more is kept than is needed, and all memory is given back.
 
 mod common;
 
@@ -9,16 +9,16 @@ use common::counting::{Counting, allocated, peak_of};
 use common::{AnyMap, Config, Rng, Words, growing_configs, ignore, laws, seed, seeded};
 use koel::{HashMap, InlineCache, InlineMap, ScalableCuckooFilter};
 
-/// Beyond a thread's budget there is nothing for large requests.
+/// Refuses large requests beyond a thread's budget.
 struct Budgeted;
 
 thread_local!(static BUDGET: Cell<isize> = const { Cell::new(isize::MAX) });
 
-/// Requests of so many bytes and more are refused when the budget is used up. What is smaller may come from where no
-/// refusal is expected.
+/// Requests of this many bytes and more are refused when the budget is used up. Smaller ones may come from code that expects no
+/// refusal.
 const LARGE: usize = 8192;
 
-/// Whether the thread's budget has so much.
+/// Whether the thread's budget suffices.
 fn affords(layout: Layout) -> bool {
     let within = |budget: isize| layout.size() as isize <= budget.saturating_sub(allocated());
     layout.size() < LARGE || BUDGET.try_with(|budget| within(budget.get())).unwrap_or(true)
@@ -45,12 +45,12 @@ unsafe impl GlobalAlloc for Budgeted {
 #[global_allocator]
 static ALLOCATOR: Budgeted = Budgeted;
 
-/// What a thread's first use of a collector, and removed entries that wait for more, may cost.
+/// The memory that a thread's first use of a collector, and removed entries that wait for more, may take.
 const SLACK: isize = 40_000;
 
 const ENTRIES: u64 = 80_000;
 
-/// `memory_usage` is what was allocated since `before`, to 2%.
+/// Checks that `memory_usage` is what was allocated since `before`, to within 2%.
 fn assert_agrees<M: AnyMap>(what: &str, map: &M, before: isize) {
     map.flush();
     let (claimed, real) = (map.memory_usage() as isize, allocated() - before);
@@ -169,7 +169,7 @@ fn releasing_an_inline_map_s_unused_tables_frees_them() {
     assert_agrees("grown again", &map, before);
 }
 
-/// A map that is used for long holds no more than one that is new.
+/// A map that is used for a long time holds no more memory than a new one.
 fn steady<M: Words>() {
     let before = allocated();
     let map = M::build(Config::GROWING, seeded(4));
@@ -195,7 +195,7 @@ laws! {
         churn_does_not_use_up_an_inline_map_s_memory;
 }
 
-/// Growing and shrinking, over and over, to ever other sizes.
+/// Growing and shrinking, over and over, to different sizes.
 fn breathing<M: Words>() {
     let before = allocated();
     let map = M::build(Config::GROWING, seeded(4));
@@ -220,7 +220,7 @@ laws! {
         growing_and_shrinking_does_not_use_up_an_inline_map_s_memory;
 }
 
-/// Runs `body` while this thread can have so many bytes more.
+/// Runs `body` while this thread can allocate this many more bytes.
 fn with_budget<T>(bytes: isize, body: impl FnOnce() -> T) -> T {
     struct Lift;
 
@@ -235,7 +235,7 @@ fn with_budget<T>(bytes: isize, body: impl FnOnce() -> T) -> T {
     body()
 }
 
-/// At once if the whole is too much, or at the segment for which nothing is left; and nothing stays behind.
+/// Refused at once if the whole is too much, or at the segment for which no memory is left; and nothing stays behind.
 fn refused<M: Words>() {
     let requests = [
         // More than the limit of 32 bits.
@@ -260,7 +260,8 @@ fn refused<M: Words>() {
     }
 }
 
-/// So with room that is asked for later: not after the map has grown for it piece by piece, until nobody has memory.
+/// Likewise for room that is asked for later: not only after the map has grown for it piece by piece, until all memory is used
+/// up.
 fn reserves_nothing_of_too_much<M: Words>() {
     let map = M::build(Config::GROWING, seeded(3));
     map.insert(1, 2);
@@ -281,7 +282,8 @@ laws! {
         room_that_the_memory_does_not_have_is_not_reserved_in_part_by_an_inline_map;
 }
 
-/// However many owned pins there are at a time: who takes another one, and who frees, looks at all of their records.
+/// However many owned pins there are at a time: a thread that takes another one, and one that frees memory, looks at all of
+/// their records.
 #[test]
 fn many_owned_pins_have_few_records() {
     let map = HashMap::<u64, u64>::new();
@@ -291,9 +293,9 @@ fn many_owned_pins_have_few_records() {
     assert!(allocated() - before < 10_000, "{} bytes", allocated() - before);
 }
 
-/// What does not fit is handed back, and the map goes on with what it has.
+/// Entries that do not fit are handed back, and the map goes on with what it has.
 fn starved<M: Words>() {
-    // In segments of a size that is refused.
+    // With segments of a size that is refused.
     for config in [Config::GROWING, Config::GROWING.segments_of(1 << 20)] {
         let map = M::build(config, seeded(3));
         let fill = || (0..).find(|key| map.checked_insert(*key, !key).is_err()).expect("it ends");
@@ -316,7 +318,7 @@ laws! {
         an_inline_map_that_gets_no_more_memory_hands_back_what_does_not_fit;
 }
 
-/// What the README and `memory_usage` say of small maps, where pointers have 64 bits; they take less with 32.
+/// As the README and `memory_usage` say about small maps, where pointers have 64 bits; they take less with 32.
 #[test]
 #[cfg(target_pointer_width = "64")]
 fn a_small_map_takes_what_is_told() {
@@ -325,13 +327,13 @@ fn a_small_map_takes_what_is_told() {
         eprintln!("{what}: {bytes}");
         assert!(told.contains(&bytes), "{what}: {bytes} bytes");
     };
-    // What a process and a thread allocate once.
+    // Memory that a process and a thread allocate once.
     drop(HashMap::from([(1_u64, 1_u64)]).pin_owned());
     let own = size_of::<HashMap<u64, u64>>() as isize;
     let before = allocated();
     let map = HashMap::<u64, u64>::new();
     measured("made", before - own, 4300..=4750);
-    // What a thread pins by it has for all maps.
+    // The record by which a thread pins serves all maps.
     drop(map.pin());
     measured("an empty HashMap", before - own, 4300..=4750);
     let counted = map.memory_usage() as isize;
@@ -350,7 +352,7 @@ fn a_small_map_takes_what_is_told() {
     measured("an empty InlineMap", before - size_of_val(&inline) as isize, 790..=890);
 }
 
-/// But for what threads count in, and what loads need.
+/// Except for the counters of threads, and memory for loads.
 #[test]
 fn an_inline_cache_says_what_it_has_and_gives_it_back() {
     InlineCache::<u64, u64>::new(1).insert(1, 1); // The thread's seat stays.

@@ -1,4 +1,4 @@
-//! What is large takes memory from the system as it fills, and asks for huge pages as it is told to.
+//! Large tables take memory from the system as they fill, and ask for huge pages as configured.
 
 #![cfg(target_os = "linux")]
 
@@ -9,7 +9,7 @@ use std::process::Command;
 use common::{Config, Seeded, Words, seeded};
 use koel::{CuckooFilter, HashMap, InlineMap};
 
-/// Bytes of this process that are resident.
+/// The resident bytes of this process.
 fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/status").expect("Linux tells");
     let told = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("how much is resident");
@@ -21,7 +21,7 @@ fn kilobytes(told: &str) -> usize {
     number.expect("a number of kilobytes")
 }
 
-/// Bytes of this process's address space for which huge pages were asked.
+/// The bytes of this process's address space for which huge pages were requested.
 fn advised() -> usize {
     let text = std::fs::read_to_string("/proc/self/smaps").expect("Linux tells");
     let (mut size, mut sum) = (0, 0);
@@ -35,7 +35,7 @@ fn advised() -> usize {
     sum
 }
 
-/// Why a child would tell nothing here.
+/// Why a child's measurements would prove nothing here.
 fn why_not() -> Option<&'static str> {
     let huge = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     match huge {
@@ -47,9 +47,9 @@ fn why_not() -> Option<&'static str> {
 
 const CASE: &str = "KOEL_RESIDENT";
 
-/// Runs each case in a process that has freed nothing yet: glibc raises the size from which on it asks the system for a block
-/// of its own to that of what it has seen freed; smaller blocks are cut from a thread's arena, where it writes the zeros
-/// itself.
+/// Runs each case in a process that has freed nothing yet: glibc requests large blocks directly from the system, and raises the
+/// threshold for that to the size of blocks that were freed; smaller blocks are cut from a thread's arena, where it writes the
+/// zeros itself.
 fn each_in_a_child(test: &str, cases: &[(&str, fn())]) {
     if let Some(why) = why_not() {
         return common::not_run(why);
@@ -69,7 +69,7 @@ fn each_in_a_child(test: &str, cases: &[(&str, fn())]) {
 
 fn takes_memory_as_it_fills<M: Words>() {
     let before = resident();
-    // In large segments: small ones are cut from memory that the allocator may have used before.
+    // With large segments: small ones are cut from memory that the allocator may have used before.
     let map = M::build(Config::fixed(20_000_000), seeded(3));
     let now = resident().saturating_sub(before);
     let most = map.memory_usage() / 2;
@@ -86,7 +86,7 @@ fn large_maps_take_memory_as_they_fill() {
     each_in_a_child("large_maps_take_memory_as_they_fill", &cases);
 }
 
-/// Pages that nobody has written to stay as they are also when it is emptied.
+/// Pages that were never written to stay untouched also when the filter is emptied.
 fn filter_takes_memory_as_it_fills(bits: u32, semi_sorted: bool) {
     let before = resident();
     let builder =
@@ -113,7 +113,7 @@ fn large_filters_take_memory_as_they_fill() {
     each_in_a_child("large_filters_take_memory_as_they_fill", &cases);
 }
 
-/// Of a filter for so many keys, of 8 bits each, how many bytes are in blocks for which huge pages are asked.
+/// How many bytes of a filter for this many keys, of 8 bits each, are in blocks for which huge pages are requested.
 fn advised_for(capacity: usize, huge_pages: Option<bool>) -> usize {
     let builder = CuckooFilter::builder().capacity(capacity).fingerprint_bits(8);
     let builder = match huge_pages {
@@ -130,7 +130,7 @@ fn advised_for(capacity: usize, huge_pages: Option<bool>) -> usize {
 #[test]
 fn filters_ask_for_huge_pages_from_4_mib_on_or_as_they_are_told() {
     const LARGE: usize = 20_000_000;
-    /// Of 3.9 MiB: there may be no whole huge page in it, so that to be told to may change nothing.
+    /// A filter of 3.9 MiB: there may be no whole huge page in it, so that the option may change nothing.
     const SMALL: usize = 3_900_000;
     let cases: [(&str, fn()); 4] = [
         ("large", || assert!(advised_for(LARGE, None) >= 16 << 20)),

@@ -1,6 +1,6 @@
-//! `Stats::read_retries`: a look-up under which something changed is counted, once, and no other is.
+//! `Stats::read_retries`: a look-up during which something changed is counted, once, and no other is.
 //!
-//! Made certain by `Eq`, which readers call with no lock held: a key that is compared changes the map.
+//! This is made deterministic by `Eq`, which readers call with no lock held: a key that is compared changes the map.
 
 mod common;
 
@@ -33,7 +33,7 @@ impl Hash for Key {
     }
 }
 
-/// Retries that are counted while `look_up` does not find a key, of the hash that all `present` ones have; in its first
+/// The retries that are counted while `look_up` does not find a key that has the hash of all `present` ones; in its first
 /// comparison `meanwhile` happens.
 fn retries<M>(config: Config, present: u64, look_up: fn(&M, Key) -> bool, meanwhile: fn(&M)) -> u64
 where
@@ -78,7 +78,7 @@ where
 {
     for look_up in look_ups::<M>() {
         assert_eq!(retries(Config::GROWING, 4, look_up, |_| ()), 0, "{}", M::NAME);
-        // Eight in two buckets, the others in the overflow.
+        // Eight keys are in two buckets, the others in the overflow.
         assert_eq!(retries(Config::fixed(100), 11, look_up, |_| ()), 0, "{}", M::NAME);
     }
 }
@@ -91,7 +91,7 @@ fn look_up_in_a_segment_that_is_replaced_is_counted_once() {
 
 #[test]
 fn look_up_beside_a_key_that_leaves_is_counted_once() {
-    // Of an entry behind a pointer the slot tells; no version changes.
+    // For an entry behind a pointer the slot suffices; no version changes.
     for look_up in look_ups::<InlineMap<Key, u64, Through>>() {
         assert_eq!(retries(Config::GROWING, 2, look_up, |map| assert_eq!(map.remove(&Key(0)), Some(0))), 1);
     }

@@ -1,4 +1,4 @@
-//! The scripts refuse what they do not know, before they run anything: a step that is misspelt has not passed.
+//! The scripts refuse unknown arguments before they run anything: a misspelt step has not passed.
 
 #![cfg(unix)]
 
@@ -46,7 +46,7 @@ fn numbers_and_kinds_are_what_they_say() {
     refuses("tests/mutation", &["nonsense"], 1);
 }
 
-/// `tests/long` says that it was not run, and not that it has failed.
+/// `tests/long` reports that the step was not run, and not that it has failed.
 #[test]
 fn a_tool_that_is_missing_is_no_failure() {
     for kind in ["thread", "memory"] {

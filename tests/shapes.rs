@@ -1,5 +1,5 @@
-//! Keys and values of every shape in both maps and both caches: of no size, with drops, aligned as nothing else is, of types
-//! without values. Miri runs it in some minutes: `KOEL_MIRI_TEST=shapes tests/miri`.
+//! Keys and values of every shape in both maps and both caches: of size zero, with drops, with unusual alignments, of types
+//! without values. Miri runs this in some minutes: `KOEL_MIRI_TEST=shapes tests/miri`.
 
 use core::cell::Cell;
 use core::fmt::Debug;
@@ -16,11 +16,11 @@ const POLICIES: &[Policy] =
     if cfg!(miri) { &[Policy::Adaptive] } else { &[Policy::Adaptive, Policy::Clock, Policy::Local] };
 
 thread_local! {
-    /// How many of what this thread has made are alive.
+    /// How many of the values that this thread has made are alive.
     static ALIVE: Cell<isize> = const { Cell::new(0) };
 }
 
-/// Anything whose drop counts.
+/// Any value, whose drop is counted.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Dropped<T>(T);
 
@@ -69,7 +69,7 @@ macro_rules! aligned {
 
 aligned! { To64: 64, Plain64: 0; To128: 128, Plain128: 16; To4096: 4096, Plain4096: 512; }
 
-/// Values of a type, as many as it has.
+/// A type's values, as many as it has.
 trait Shape: Clone + Debug + Eq + Hash + 'static {
     fn of(n: u64) -> Self;
 }
@@ -100,7 +100,7 @@ fn is_aligned<T>(at: &T) -> bool {
     core::ptr::from_ref(at).addr() % align_of::<T>() == 0
 }
 
-/// What is done to a map, a cache, and the model: (round, key), and whether it is removed.
+/// The steps for a map, a cache, and the model: (round, key), and whether the key is removed.
 fn steps() -> impl Iterator<Item = (u64, u64, bool)> {
     let step = |n: u64| (n, n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40, n % 3 == 2);
     (0..KEYS * ROUNDS).map(step).map(|(n, key, removed)| (n, key % KEYS, removed))
@@ -162,7 +162,7 @@ fn shapes<K: Shape, V: Shape>() {
         in_a_cache::<K, V>(
             builder().on_removal(|key, value, _| assert!(is_aligned(key) && is_aligned(value))).build(),
         );
-        // With something behind each entry.
+        // With additional words after each entry.
         in_a_cache::<K, V>(builder().time_to_idle(Duration::from_secs(1000)).build());
     }
     assert_eq!(ALIVE.get(), 0, "{}, {}", core::any::type_name::<K>(), core::any::type_name::<V>());
@@ -206,14 +206,14 @@ fn entries_of_every_alignment() {
     plain_shapes::<u8, Plain4096>();
 }
 
-/// Of the system; Miri is none that knows them.
+/// Huge pages come from the system; Miri does not know them.
 #[test]
 fn tables_that_ask_for_huge_pages() {
     let map: InlineMap<u64, [u64; 16]> = InlineMap::builder().capacity(40_000).huge_pages(true).build();
     assert!(map.memory_usage() > 4 << 20 && map.insert(1, [2; 16]).is_none() && map.get(&1) == Some([2; 16]));
 }
 
-/// Has no values.
+/// A type without values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Never {}
 

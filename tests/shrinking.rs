@@ -1,4 +1,4 @@
-//! Shrinking: what a second call finds to do, and what is counted and filled as before.
+//! Shrinking: a second call finds nothing to do, and maps count and fill as before.
 
 mod common;
 
@@ -9,16 +9,16 @@ use common::{AnyMap, Config, Words, laws, seeded};
 
 thread_local!(static HASHED: Cell<u64> = const { Cell::new(0) });
 
-/// Integers hash to themselves, and it is counted how often on this thread.
+/// Integers hash to themselves, and hashes are counted on this thread.
 const COUNTING: Through = Through(|n| {
     HASHED.set(HASHED.get() + 1);
     n
 });
 
-/// Nine keys have one hash.
+/// Groups of nine keys have one hash.
 const NINE_COLLIDE: Through = Through(|n| (n / 9).wrapping_mul(0x9E37_79B9_7F4A_7C15));
 
-/// Where segments are small, shrinking puts items into the overflow, whose first block is larger than they are.
+/// If segments are small, shrinking puts items into the overflow, whose first block is larger than the segments.
 fn finds_nothing_to_do_again<M: AnyMap<Key = u64, Value = u64, Hasher = Through>>() {
     let shrink_twice = |map: &M| {
         map.shrink_to_fit();
@@ -62,7 +62,7 @@ laws! {
         a_copy_s_searches_in_vain_are_not_counted_of_an_inline_map;
 }
 
-/// Of 2,048 slots 1,830 are taken in the end, more than 7/8.
+/// In the end 1,830 of 2,048 slots are taken, more than 7/8.
 fn fills_what_was_shrunk<M: Words>() {
     let map = M::build(Config::GROWING, seeded(1));
     (0..3000).for_each(|key| assert_eq!(map.insert(key, key), None));

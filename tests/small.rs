@@ -1,4 +1,5 @@
-//! A little of all in both maps, two filters and both caches, on two threads: small enough for Miri, see docs/verification.md.
+//! A little of everything in both maps, two filters and both caches, on two threads: small enough for Miri, see
+//! docs/verification.md.
 
 use koel::{
     Cache, CacheRef, CuckooFilter, HashMap, HashSet, InlineCache, InlineMap, MappedCacheRef, MappedRef, Ref,
@@ -80,7 +81,7 @@ fn a_clone_of_a_map_has_entries_of_its_own_of_which_some_are_removed() {
     assert_eq!(copy.into_iter().count(), KEYS as usize / 2);
 }
 
-/// Replaced, removed, and looked at by another thread, which ends the view.
+/// The entry is replaced, removed, and looked at by another thread, which ends the view.
 #[test]
 fn a_part_of_a_value_lives_as_long_as_its_view() {
     let map: HashMap<u64, (String, Vec<u64>)> = (0..4).map(|n| (n, (n.to_string(), vec![n; 3]))).collect();

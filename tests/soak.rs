@@ -1,5 +1,5 @@
-//! Memory stays what it is, however long everything is written to at once: what goes as fast as it comes, on threads that come
-//! and go. `KOEL_SOAK_SECONDS` says how long.
+//! Memory usage stays constant, however long everything is written to at once: as many keys go as come, on threads that come
+//! and go. `KOEL_SOAK_SECONDS` sets the duration.
 
 mod common;
 
@@ -40,7 +40,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 const THREADS: usize = 3;
-/// Keys of each thread that are present at a time, and that come, and go, in a round.
+/// How many keys of each thread are present at a time, and how many come, and go, in a round.
 const PRESENT: u64 = 4000;
 const FRESH: u64 = 1000;
 
@@ -78,7 +78,7 @@ impl All {
         }
     }
 
-    /// A key comes.
+    /// Inserts a key.
     fn insert(&self, key: u64, rng: &mut Rng) {
         let mut text = || rng.next().to_string().repeat(1 + rng.below(8) as usize);
         self.numbers.pin().insert(key, key);
@@ -91,7 +91,7 @@ impl All {
         self.growing.insert(&key).unwrap();
     }
 
-    /// A key that is there is looked up, and written to.
+    /// Looks up a present key, and writes to it.
     fn update(&self, key: u64, rng: &mut Rng) {
         let (numbers, texts) = (self.numbers.pin(), self.texts.pin_owned());
         let before = (numbers.insert(key, key + 1), texts.get(&key));
@@ -103,7 +103,7 @@ impl All {
         self.inline_cache.get(&key);
     }
 
-    /// A key goes.
+    /// Removes a key.
     fn remove(&self, key: u64) {
         let gone = [
             self.numbers.pin().remove(&key).is_some(),
@@ -126,7 +126,7 @@ impl All {
         }
     }
 
-    /// Bytes, when nothing waits any more.
+    /// The allocated bytes, when nothing waits to be freed any more.
     fn settled(&self) -> isize {
         self.growing.compact();
         self.numbers.flush();
@@ -137,7 +137,7 @@ impl All {
     }
 }
 
-/// In the last third of all rounds it is never more than it was in the third before, to 5%.
+/// In the last third of all rounds memory never exceeds that of the third before by more than 5%.
 #[test]
 fn what_comes_and_goes_takes_no_more_memory_in_the_end() {
     const ROUNDS: u64 = 45;

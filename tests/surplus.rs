@@ -1,4 +1,4 @@
-//! What was needed once, and is idle, comes back without being asked for, while writes go on.
+//! Memory that was needed once, and is idle, is given back automatically while writes go on.
 
 mod common;
 
@@ -10,10 +10,10 @@ use koel::{Cache, HashMap};
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What a thread's first use of a collector, and removed entries that wait for more, may cost.
+/// The memory that a thread's first use of a collector, and removed entries that wait for more, may take.
 const SLACK: isize = 40_000;
 
-/// Also of a cache. Whoever writes gives back what nobody has used for a while, without being told to.
+/// Also for a cache. Writers give back memory that nobody has used for a while, automatically.
 #[test]
 fn what_a_held_pin_has_piled_up_comes_back_while_writes_go_on() {
     const ENTRIES: u64 = 1000;
@@ -37,10 +37,10 @@ fn what_a_held_pin_has_piled_up_comes_back_while_writes_go_on() {
     (0..ENTRIES).for_each(|key| assert_eq!(map.pin().get(&key).map(|value| value[0] % ENTRIES), Some(key)));
 }
 
-/// Also of a map that is dropped while it is about to give memory back.
+/// Also for a map that is dropped while it is about to give memory back.
 #[test]
 fn what_is_being_given_back_goes_with_the_map() {
-    drop(HashMap::from([(1_u64, [1_u64; 4])])); // What a process and a thread allocate once.
+    drop(HashMap::from([(1_u64, [1_u64; 4])])); // Memory that a process and a thread allocate once.
     let before = allocated();
     for _ in 0..3 {
         let map = HashMap::<u64, [u64; 4]>::new();

@@ -1,7 +1,7 @@
-//! Real traces, replayed against std's map: those in the folder `KOEL_TRACES`, else in `../shared/traces`. Says so if there are
-//! none.
+//! Real traces, replayed and compared with std's map: those in the folder `KOEL_TRACES`, else in `../shared/traces`. Reports if
+//! there are none.
 //!
-//! A trace is a file of one key a line: the number in a `.txt` file, the first column in a `.csv` file.
+//! A trace is a file with one key per line: the number in a `.txt` file, the first column in a `.csv` file.
 
 mod common;
 
@@ -25,7 +25,7 @@ fn traces() -> Vec<(String, Vec<u64>)> {
         if csv || path.extension().is_some_and(|extension| extension == "txt") {
             let text = std::fs::read_to_string(&path).expect("a trace is text");
             let key = |line: &str| line.split(',').next().unwrap_or_default().trim().parse().ok();
-            // A header is no number.
+            // A header is not a number.
             let keys: Vec<u64> = text.lines().filter_map(key).collect();
             println!("{}: {} keys", path.display(), keys.len());
             traces.push((path.display().to_string(), keys));
@@ -59,7 +59,7 @@ fn all_traces<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>>() {
     for (name, keys) in traces() {
         replay::<M>(&name, &keys, Config::GROWING);
         replay::<M>(&name, &keys, Config::GROWING.segments_of(64));
-        // As many entries as there can be at a time, and not one more.
+        // Room for as many entries as there can be at a time, and not one more.
         let distinct = keys.iter().collect::<std::collections::HashSet<_>>().len();
         replay::<M>(&name, &keys, Config::fixed(distinct));
     }

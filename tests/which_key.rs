@@ -1,4 +1,4 @@
-//! Of two keys that are equal, and differ: which of them a map has afterwards. And what of several values stays.
+//! Which of two keys that are equal, but can be told apart, a map has afterwards. And which of several values stays.
 
 use koel::{Compute, HashMap, InlineMap, Operation};
 
@@ -9,7 +9,8 @@ use common::{Noted, catch};
 const OLD: Noted = Noted { key: 1, note: 0 };
 const NEW: Noted = Noted { key: 1, note: 1 };
 
-/// What replaces an entry of a `HashMap` brings its key along; what only looks does not, nor what has it by reference.
+/// An operation that replaces an entry of a `HashMap` brings its key along; one that only looks does not, nor one that has the
+/// key by reference.
 #[test]
 fn of_a_hash_map() {
     type Write = fn(&mut HashMap<Noted, u64>);
@@ -56,7 +57,7 @@ fn of_a_hash_map() {
     }
 }
 
-/// An `InlineMap` keeps the key that is there, as long as it is.
+/// An `InlineMap` keeps the present key for as long as it is there.
 #[test]
 fn of_an_inline_map() {
     let mut map = InlineMap::from([(OLD, 1_u64)]);
@@ -73,7 +74,7 @@ fn of_an_inline_map() {
     assert_eq!(map.get_key_value(&OLD).unwrap().0.note, 1);
 }
 
-/// Until it has seen what stays.
+/// Until it has seen the value that stays.
 #[test]
 fn who_is_asked_what_stays_is_asked_again_about_what_has_come_meanwhile() {
     for stays in [false, true] {

@@ -1,4 +1,4 @@
-//! The example `word_count`: what it counts, names of files, and where it prints.
+//! The example `word_count`: its counts, names of files, and where it prints.
 //!
 //! `cargo test` builds the examples; `cargo test --test word_count` alone does not.
 

@@ -214,7 +214,7 @@ fn a_filter_of_few_bytes_is_never_sparse() {
     assert_eq!((store.scans(), guarded.stats().filter_bytes), (1, bytes));
 }
 
-/// Each is counted as taken out, and one in sixteen of them makes the guard look: there are as many keys as ever.
+/// Each is counted as removed, and one in sixteen of them makes the guard check: there are as many keys as ever.
 #[test]
 fn keys_that_come_and_go_do_not_make_a_filter_sparse() {
     let (store, guarded) = with_many();

@@ -1,4 +1,4 @@
-//! Maps that are not linearizable, each in its own way: the checker must catch every one.
+//! Maps that are not linearizable, each with a defect of its own: the checker must catch every one.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -8,7 +8,7 @@ use std::thread::yield_now;
 use super::checker::Saw;
 use super::history::{Plan, Seen, Subject, run, saw};
 
-/// What is wrong with a map.
+/// A defect of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Defect {
     None,
@@ -16,15 +16,15 @@ enum Defect {
     MissesKeys,
     /// An insert has no effect, now and then.
     LosesInserts,
-    /// A look-up returns what the key had before, now and then.
+    /// A look-up returns the key's previous value, now and then.
     Stale,
     /// A look-up returns half of one value and half of another, now and then.
     Torn,
-    /// `compute` reads, lets go, and writes.
+    /// `compute` reads, releases the lock, and writes.
     ComputeInTwoSteps,
-    /// `try_insert` looks, lets go, and writes.
+    /// `try_insert` looks the key up, releases the lock, and writes.
     TryInsertInTwoSteps,
-    /// An item is taken out before it is put in its new place: a displacement without versions.
+    /// An item is removed before it is put in its new place: a displacement without versions.
     AbsentWhileMoved,
     /// A batch of look-ups misses, now and then.
     BatchMisses,
@@ -35,7 +35,7 @@ enum Defect {
 /// A locked map with a defect.
 struct Defective {
     map: Mutex<HashMap<u64, u64>>,
-    /// The value before the last.
+    /// The previous value of each key.
     before: Mutex<HashMap<u64, u64>>,
     defect: Defect,
     steps: AtomicUsize,
@@ -46,7 +46,7 @@ impl Defective {
         Defective { map: Mutex::default(), before: Mutex::default(), defect, steps: AtomicUsize::new(0) }
     }
 
-    /// Whether to misbehave: one time in a hundred, if this is the defect.
+    /// Whether to misbehave: one time in a hundred, if the map has this defect.
     fn now_and_then(&self, defect: Defect) -> bool {
         self.defect == defect && self.steps.fetch_add(1, Ordering::Relaxed) % 100 == 99
     }
@@ -183,7 +183,7 @@ fn every_defect_is_caught() {
         FilterLies,
     ];
     for defect in defects {
-        // Those that need two threads to meet may need more than one run.
+        // Defects that need two threads to meet may need more than one run.
         let caught = (0..20).find_map(|_| run_with(defect).err());
         assert!(caught.is_some(), "{defect:?} was not caught");
     }

@@ -1,5 +1,5 @@
-//! Caches: a key may be evicted at any moment, and what was evicted, replaced or removed must not come back. A broken one
-//! that lets it must be caught.
+//! Caches: a key may be evicted at any moment, and a value that was evicted, replaced or removed must not come back. A broken
+//! cache in which it does must be caught.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -13,7 +13,7 @@ use super::checker::{Register, Saw};
 use super::history::{Plan, Seen, Subject, run};
 use crate::common::{Rng, Seeded, seeded};
 
-/// What a value is in: in its place, or where memory that was freed shows.
+/// How a value is stored: inline, or behind a pointer, where access to freed memory is noticed.
 trait Number: Clone + Send + Sync {
     fn of(n: u64) -> Self;
     fn get(&self) -> u64;
@@ -39,7 +39,7 @@ impl Number for Box<u64> {
     }
 }
 
-/// A cache under test: beside the keys that are recorded, others push them out.
+/// A cache under test: keys that are not recorded evict those that are.
 struct Evicting<V> {
     cache: Cache<u64, V, Seeded>,
     next_filler: AtomicU64,
@@ -116,7 +116,7 @@ impl<V: Number> Subject for Evicting<V> {
     }
 }
 
-/// An inline cache under test, whose values are so many words.
+/// An inline cache under test, whose values are `N` words.
 struct EvictingInline<const N: usize>
 where
     [u64; N]: Pod,
@@ -125,7 +125,7 @@ where
     next_filler: AtomicU64,
 }
 
-/// What was read, unless it was torn.
+/// The value that was read, unless it was torn.
 fn whole<const N: usize>(seen: Option<[u64; N]>) -> Seen {
     match seen {
         Some(words) if words != [words[0]; N] => Err(format!("torn: {words:?}")),
@@ -252,7 +252,7 @@ fn evicts<V: Number>(builder: impl Fn() -> CacheBuilder<u64, V>) {
 fn cache_is_linearizable_under_eviction() {
     evicts::<u64>(|| Cache::builder().max_entries(6));
     evicts::<Box<u64>>(|| Cache::builder().max_entries(12));
-    // Of values that grow when they are replaced.
+    // With values that grow when they are replaced.
     evicts::<u64>(|| Cache::builder().max_weight(30).weigher(|_, value: &u64| 1 + value % 5 * 3));
 }
 
@@ -266,33 +266,33 @@ fn cache_of_several_segments_is_linearizable_under_eviction() {
     });
 }
 
-/// A table that doubles, from almost nothing.
+/// A table that doubles, starting from almost nothing.
 #[test]
 fn cache_is_linearizable_in_growth() {
     evicts::<Box<u64>>(|| Cache::builder().max_weight(1 << 40).weigher(|_, _| 1));
 }
 
-/// What is wrong with a cache.
+/// A defect of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Defect {
     None,
-    /// What was evicted is there again.
+    /// A value that was evicted is there again.
     ResurrectsEvicted,
-    /// What was removed is there again.
+    /// A value that was removed is there again.
     ResurrectsRemoved,
-    /// What was replaced is there again.
+    /// A value that was replaced is there again.
     ResurrectsReplaced,
 }
 
 /// A locked cache that evicts at random.
 struct Defective {
-    /// What is in it, and what was last in it.
+    /// Its current and its previous entries.
     map: Mutex<(HashMap<u64, u64>, HashMap<u64, u64>)>,
     defect: Defect,
 }
 
 impl Defective {
-    /// Writes; remembers what was there before, if this is to come back.
+    /// Writes; remembers the old value if it is to come back.
     fn write(&self, key: u64, value: Option<u64>, defect: Defect) -> Option<u64> {
         let (map, before) = &mut *self.map.lock().unwrap();
         let old = match value {

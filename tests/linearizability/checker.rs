@@ -1,13 +1,13 @@
-//! Is there an order of a key's operations, in which each takes effect between its call and its return, that explains
-//! what they saw?
+//! Is there an order of a key's operations that explains what they saw, in which each takes effect between its call and its
+//! return?
 //!
 //! Linearizability is local (Herlihy and Wing, TOPLAS 1990, theorem 1), and so each key is checked by itself: a
 //! register that holds a value or none. Two algorithms, checked against each other: the search of Wing and Gong (JPDC
 //! 1993) with Lowe's memoization for short histories, and just-in-time linearization (Lowe, CPE 2017, section 4) for
 //! long ones.
 //!
-//! The register of a cache may forget its value at any moment, once for all: then it is as if it had been removed. A
-//! filter's is how many copies of the key there are, as a value, and none for no copy.
+//! The register of a cache may forget its value at any moment, for good: then it is as if the value had been removed. The
+//! register of a filter is the number of copies of the key, as a value, and none for no copy.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ pub(crate) enum Saw {
     AtMost(u64),
     /// It did not look, or could not be sure.
     Nothing,
-    /// Something that nobody ever wrote.
+    /// Something that was never written.
     Garbage(String),
 }
 
@@ -33,11 +33,11 @@ pub(crate) enum Wrote {
     State(Option<u64>),
     /// A value, where there was none.
     IfNone(u64),
-    /// None in the place of this value; nothing, if that is not there.
+    /// None in place of this value; no change if that is not there.
     Without(u64),
-    /// A copy more.
+    /// One more copy.
     More,
-    /// A copy less.
+    /// One copy less.
     Less,
 }
 
@@ -78,12 +78,12 @@ impl Event {
     }
 }
 
-/// What a key is.
+/// The kind of register that a key is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Register {
     /// Keeps what is written.
     Keeps,
-    /// May lose it at any moment.
+    /// May lose what is written at any moment.
     Forgets,
 }
 
@@ -126,12 +126,12 @@ pub(crate) fn search(register: Register, initial: Option<u64>, events: &[Event])
     false
 }
 
-/// What may have happened so far: which of the operations under way have taken effect, and the state.
+/// A possible course so far: which of the operations under way have taken effect, and the state.
 type Possibility = (u64, Option<u64>);
 
 /// Just-in-time linearization: any number of events, at most 64 of them at a time.
 pub(crate) fn check(register: Register, initial: Option<u64>, events: &[Event]) -> Result<(), Violation> {
-    // Calls and returns in the order of the clock, which has each number once.
+    // Calls and returns in the order of the clock, which yields each number once.
     let mut timeline: Vec<(u64, usize)> =
         events.iter().enumerate().flat_map(|(i, event)| [(event.invoked, i), (event.returned, i)]).collect();
     timeline.sort_unstable();
@@ -185,7 +185,7 @@ fn at_return(
     remaining
 }
 
-/// The event and those just before it and beside it.
+/// The event, and those just before it and concurrent with it.
 fn around(events: &[Event], at: usize) -> Vec<Event> {
     let at = &events[at];
     let mut before: Vec<Event> = events.iter().filter(|event| event.invoked < at.returned).cloned().collect();

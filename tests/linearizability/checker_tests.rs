@@ -1,5 +1,5 @@
-//! The checker itself: histories whose verdict is known, and random ones that two algorithms and all permutations
-//! must agree about.
+//! The checker itself: histories whose verdict is known, and random ones on which two algorithms and all permutations must
+//! agree.
 
 use super::checker::{Event, Register, Saw, Wrote, check, search};
 use crate::common::{Rng, seed};
@@ -45,7 +45,7 @@ fn a_cache_may_forget_and_not_remember() {
     assert!(!forgets(Some(1), &[remove(0, 1, Some(1)), get(2, 3, Some(1))]), "removed, and there");
     assert!(!forgets(Some(1), &[remove(0, 3, Some(1)), remove(1, 4, Some(1))]), "removed twice");
     assert!(!forgets(None, &[get(0, 1, Some(1)), put(2, 3, None, 1)]), "a value from the future");
-    // It may be gone when the one looks, and not come back for the other.
+    // The value may be gone when the one looks, and must not come back for the other.
     assert!(!forgets(Some(1), &[get(0, 1, None), get(2, 5, Some(1)), get(3, 4, None)]));
     assert!(forgets(Some(1), &[get(0, 5, Some(1)), get(1, 4, None)]));
 }
@@ -76,7 +76,7 @@ fn good_histories_are_accepted() {
     assert!(verdict(Some(1), &[get(0, 1, Some(1))]));
     // One after the other.
     assert!(verdict(None, &[put(0, 1, None, 1), get(2, 3, Some(1)), remove(4, 5, Some(1)), get(6, 7, None)]));
-    // A get beside a put sees either.
+    // A get concurrent with a put may see either state.
     assert!(verdict(None, &[put(0, 3, None, 1), get(1, 2, Some(1))]));
     assert!(verdict(None, &[put(0, 3, None, 1), get(1, 2, None)]));
     // Old value after new value, of overlapping gets: no, but of overlapping puts: yes.
@@ -117,7 +117,7 @@ fn bad_histories_are_rejected() {
     assert!(!verdict(None, &[put(0, 1, None, 1), absent]), "surely absent, and yet present");
 }
 
-/// Tries all orders, and to forget before each event.
+/// Tries all orders, with and without forgetting before each event.
 fn by_permutation(register: Register, state: Option<u64>, events: &[Event]) -> bool {
     if events.is_empty() {
         return true;
@@ -141,7 +141,7 @@ fn by_permutation(register: Register, state: Option<u64>, events: &[Event]) -> b
     })
 }
 
-/// A history of up to seven random events, half of the time one that really happened.
+/// A history of up to seven random events, half of the time one that is possible.
 fn random_history(rng: &mut Rng) -> Vec<Event> {
     let count = 1 + rng.below(7);
     let mut state = None;

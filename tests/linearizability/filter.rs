@@ -1,5 +1,5 @@
-//! Filters: an absent key may seem present, but a key that is there is never said to be absent, nor counted too few times,
-//! nor does its removal fail, whatever is displaced, moved from table to table, and inserted beside it. Broken ones must be
+//! Filters: an absent key may seem present, but a key that is there is never reported absent, nor counted too few times, nor
+//! does its removal fail, whatever is displaced, moved from table to table, and inserted meanwhile. Broken filters must be
 //! caught.
 //!
 //! Each thread removes only copies that it has inserted itself: so nobody removes what is not there, and keys of one
@@ -19,26 +19,26 @@ use crate::common::{Rng, env_number, seed};
 
 /// A filter under test. Keys from `FILLERS` on are not recorded.
 trait Filter: Sync {
-    /// Whether `insert_unique` inserts only what is not there, also when another thread inserts it by `insert` meanwhile;
-    /// else the odd keys are inserted so, and the even ones by `insert`.
+    /// Whether `insert_unique` inserts only a key that is not there even if another thread inserts it by `insert` meanwhile; if
+    /// not, the odd keys are inserted by `insert_unique`, and the even ones by `insert`.
     const UNIQUE_BESIDE_INSERT: bool;
 
     fn contains(&self, key: u64) -> bool;
     fn contains_many(&self, keys: &[u64]) -> Vec<bool>;
     fn count(&self, key: u64) -> u64;
-    /// Whether there was room.
+    /// Inserts a key; returns whether there was room.
     fn insert(&self, key: u64) -> bool;
-    /// Whether it was inserted.
+    /// Returns whether the key was inserted.
     fn insert_unique(&self, key: u64) -> bool;
     fn remove(&self, key: u64) -> bool;
-    /// For how many there was room, in order.
+    /// Returns for how many keys there was room, in order.
     fn insert_many(&self, keys: &[u64]) -> usize {
         keys.iter().take_while(|key| self.insert(**key)).count()
     }
     fn remove_many(&self, keys: &[u64]) -> Vec<bool> {
         keys.iter().map(|key| self.remove(*key)).collect()
     }
-    /// What else happens now and then; whether a thread is to take all of its fillers out.
+    /// Other operations that happen now and then. Returns whether a thread is to remove all of its fillers.
     fn disturb(&self, _rng: &mut Rng) -> bool {
         false
     }
@@ -121,7 +121,7 @@ impl Worker {
         has_room
     }
 
-    /// Fillers come and go, so that others are displaced.
+    /// Inserts and removes fillers, so that other keys are displaced.
     fn churn<F: Filter>(&mut self, filter: &F, rng: &mut Rng) {
         if !self.fill(filter) && !self.fillers.is_empty() {
             let gone = self.fillers.swap_remove(rng.below(self.fillers.len() as u64) as usize);
@@ -200,7 +200,7 @@ impl Filter for Fixed {
     operations_of_koel!();
 }
 
-/// With how many tables it has given back.
+/// A filter, and how many tables it has given back.
 struct Growing(ScalableCuckooFilter, AtomicUsize);
 
 impl Filter for Growing {
@@ -238,7 +238,7 @@ fn filter_is_linearizable_in_growth_and_compaction() {
     for_all_plans("a growing filter", 4000, |plan| {
         let builder = ScalableCuckooFilter::builder().capacity(100).false_positive_rate(0.01);
         let filter = Growing(builder.seed(plan.seed).build().unwrap(), AtomicUsize::new(0));
-        // More than one table holds, whichever threads come and go when.
+        // More keys than one table holds, however threads are scheduled.
         (0..5000).for_each(|n| assert!(filter.insert(n << 40 | FILLERS)));
         let checked = run(&filter, plan, 6000)?;
         assert!(filter.1.into_inner() + filter.0.info().tables.len() > 1, "{}", filter.0.info());
@@ -263,21 +263,21 @@ fn filter_is_linearizable_in_short_histories() {
     assert!(displacements > histories, "{displacements} displacements");
 }
 
-/// What is wrong with a filter.
+/// A defect of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Defect {
     None,
-    /// A look-up says no of what is there, now and then.
+    /// A look-up misses a present key, now and then.
     Misses,
-    /// One of a batch does.
+    /// A look-up of a batch does.
     BatchMisses,
     /// An insert has no effect, now and then.
     LosesInserts,
-    /// `insert_unique` looks, lets go, and inserts.
+    /// `insert_unique` looks the key up, releases the lock, and inserts.
     UniqueInTwoSteps,
-    /// All copies are taken out, and put back: a displacement without versions.
+    /// All copies are removed and put back: a displacement without versions.
     AbsentWhileMoved,
-    /// A removal takes all copies.
+    /// A removal removes all copies.
     RemovesAll,
     /// A copy is not counted, now and then.
     CountsTooFew,
@@ -291,7 +291,7 @@ struct Defective {
 }
 
 impl Defective {
-    /// Whether to misbehave: one time in a hundred, if this is the defect.
+    /// Whether to misbehave: one time in a hundred, if the filter has this defect.
     fn now_and_then(&self, defect: Defect) -> bool {
         self.defect == defect && self.steps.fetch_add(1, Ordering::Relaxed) % 100 == 99
     }
@@ -374,7 +374,7 @@ fn every_defect_of_a_filter_is_caught() {
     let defects =
         [Misses, BatchMisses, LosesInserts, UniqueInTwoSteps, AbsentWhileMoved, RemovesAll, CountsTooFew];
     for defect in defects {
-        // Those that need two threads to meet may need more than one run.
+        // Defects that need two threads to meet may need more than one run.
         let caught = (0..20).find_map(|_| run_with(defect).err());
         assert!(caught.is_some(), "{defect:?} was not caught");
     }

@@ -1,4 +1,4 @@
-//! Recording: threads do random operations to a few keys and note when, and what they saw.
+//! Recording: threads do random operations on a few keys and note when, and what they saw.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,20 +18,20 @@ pub(crate) trait Subject: Sync {
     fn get_many(&self, keys: &[u64]) -> Vec<Seen>;
     fn contains_key(&self, key: u64) -> bool;
     fn may_contain(&self, key: u64) -> bool;
-    /// Says what it found, if it looked.
+    /// Returns what it found, if it looked.
     fn insert(&self, key: u64, value: u64) -> Saw;
-    /// What it found, and so did not insert.
+    /// Returns the value that it found, instead of which it inserted nothing.
     fn try_insert(&self, key: u64, value: u64) -> Seen;
     fn remove(&self, key: u64) -> Seen;
-    /// Puts `value` in the place of what it saw; `remove` removes it; does nothing where there is none.
+    /// Replaces the value that it saw by `value`, or removes it if `remove`; does nothing if there is none.
     fn compute(&self, key: u64, value: u64, remove: bool) -> Seen;
-    /// Puts `value` in the place of what it saw, or inserts it.
+    /// Replaces the value that it saw by `value`, or inserts it.
     fn update_or_insert(&self, key: u64, value: u64) -> Seen;
-    /// What else a thread does between two operations.
+    /// Other operations of a thread between two recorded ones.
     fn disturb(&self, _rng: &mut Rng, _thread: usize, _step: usize) {}
 }
 
-/// What a run looks like.
+/// The parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) threads: usize,
@@ -84,12 +84,12 @@ impl<S> Recorder<'_, S> {
     }
 
     pub(crate) fn note(&mut self, key: u64, invoked: u64, saw: Saw, wrote: Wrote) {
-        // Returns of one step may share a tick with nothing else: each note has its own.
+        // No two notes may have the same tick: each return of a step gets one of its own.
         let returned = self.tick();
         self.notes.push((key, Event { invoked, returned, saw, wrote }));
     }
 
-    /// Does something to all keys, each at a moment of its own.
+    /// Notes an operation on all keys, which takes effect for each at a moment of its own.
     pub(crate) fn note_all(&mut self, keys: u64, act: impl FnOnce(&S) -> Each) {
         let invoked: Vec<u64> = (0..keys).map(|_| self.tick()).collect();
         let each = act(self.map);
@@ -151,11 +151,11 @@ impl<S: Subject> Recorder<'_, S> {
     }
 }
 
-/// Of each key what was seen of it and done to it.
+/// For each key, what was seen of it and done to it.
 pub(crate) type Each = Vec<(Saw, Wrote)>;
 
-/// Has `retain` keep two values of three. Who was asked last about a key, and refused it, took out what it had seen, or found
-/// none.
+/// Makes `retain` keep two values of three. If the closure refused a key when it was last asked about it, `retain` removed the
+/// value that the closure had seen, or found none.
 pub(crate) fn retained(
     keys: u64,
     refused: u64,
@@ -204,7 +204,7 @@ pub(crate) fn record<S: Subject>(map: &S, plan: Plan) -> Vec<History> {
     let initial = (0..plan.keys).map(|key| map.get(key).expect("quiet")).collect();
     record_steps(map, plan, initial, |thread| {
         move |recorder: &mut Recorder<'_, S>, rng: &mut Rng, step| {
-            // Never 0, and the same for no two steps of any run on one map.
+            // Never 0, and different for each step of all runs on one map.
             let value = plan.seed << 44 | (thread as u64 + 1) << 40 | step as u64;
             recorder.random_step(rng, plan.keys, value);
             map.disturb(rng, thread, step);

@@ -1,6 +1,6 @@
-//! Loads beside writes, `retain`, `clear` and evictions, of both caches, by threads and by tasks that may be dropped: what was
-//! evicted or removed does not come back, and nobody gets, after a write, what somebody had begun to load before it. Broken
-//! ones must be caught.
+//! Loads concurrent with writes, `retain`, `clear` and evictions, in both caches, by threads and by tasks that may be dropped:
+//! a value that was evicted or removed does not come back, and after a write no caller gets a value whose load had begun before
+//! it. Broken caches must be caught.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -23,9 +23,9 @@ trait Loads: Sync {
     fn get(&self, key: u64) -> Option<u64>;
     fn insert(&self, key: u64, value: u64);
     fn remove(&self, key: u64) -> Option<u64>;
-    /// The value that is there or was loaded; none, if the loader failed.
+    /// Returns the value that is there or was loaded; `None` if the loader failed.
     fn load(&self, key: u64, load: impl FnOnce() -> Result<u64, ()>) -> Option<u64>;
-    /// The same by a task that is polled so often and then dropped.
+    /// The same by a task that is polled `polls` times and then dropped.
     fn load_in_task(&self, key: u64, polls: u64, load: impl Future<Output = Result<u64, ()>>) -> Option<u64>;
     fn retain(&self, keep: impl FnMut(u64, u64) -> bool);
     fn clear(&self);
@@ -35,7 +35,7 @@ trait Loads: Sync {
 
 const FILLERS: u64 = 1 << 20;
 
-/// What threads tell of loads and writes, in ticks of the history's clock.
+/// What threads record about loads and writes, in ticks of the history's clock.
 #[derive(Default)]
 struct Told {
     /// When the load of a value began.
@@ -47,7 +47,8 @@ struct Told {
 }
 
 impl Told {
-    /// Nobody who asks after a write gets what was begun to be loaded before it.
+    /// Describes a violation, if there is one: a caller that asks after a write must not get a value whose load had begun
+    /// before it.
     fn stale(&self) -> Option<String> {
         self.got.iter().find_map(|(key, value, asked)| {
             let begun = self.begun.get(value)?;
@@ -58,7 +59,7 @@ impl Told {
     }
 }
 
-/// What one thread has told.
+/// The records of one thread.
 struct Worker<'t> {
     all: &'t Mutex<Told>,
 }
@@ -151,7 +152,7 @@ fn pause() -> impl Future<Output = ()> {
     })
 }
 
-/// Polls a task so often, and drops it.
+/// Polls a task this many times, and drops it.
 fn polled<T>(polls: u64, task: impl Future<Output = T>) -> Option<T> {
     let (mut task, mut context) = (pin!(task), Context::from_waker(Waker::noop()));
     (0..polls).find_map(|_| match task.as_mut().poll(&mut context) {
@@ -249,21 +250,21 @@ fn nobody_gets_a_load_from_before_a_write_to_an_inline_cache() {
     }
 }
 
-/// What is wrong with a cache.
+/// A defect of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Defect {
     None,
-    /// What was loaded is put where there is nothing, though the key was written to meanwhile.
+    /// A loaded value is inserted if there is none, though the key was written to meanwhile.
     PutsStale,
-    /// It is put in the place of whatever is there.
+    /// It replaces whatever is there.
     Overwrites,
-    /// `clear` does not tell those who are loading.
+    /// `clear` does not notify loaders.
     ClearsUnnoticed,
-    /// What `retain` has taken out comes back, now and then.
+    /// A value that `retain` has removed comes back, now and then.
     RetainResurrects,
 }
 
-/// A locked cache in which everybody loads for himself; of each key its value and how often it was written to.
+/// A locked cache in which each caller loads for itself. It has, for each key, the value and how often it was written to.
 struct Defective {
     map: Mutex<HashMap<u64, (Option<u64>, u64)>>,
     defect: Defect,
@@ -353,7 +354,7 @@ fn a_locked_cache_that_loads_without_defects_passes() {
 fn every_defect_of_loads_is_caught() {
     use Defect::*;
     for defect in [PutsStale, Overwrites, ClearsUnnoticed, RetainResurrects] {
-        // It takes two threads that meet.
+        // The defects need two threads that meet.
         let caught = (0..200).find_map(|_| run_with(defect).err());
         assert!(caught.is_some(), "{defect:?} was not caught");
     }

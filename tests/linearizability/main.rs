@@ -1,5 +1,5 @@
-//! Whatever threads do to a key at the same time, there is an order in which they could have done it one after the
-//! other: recorded histories of both maps, in growth, shrinking, displacement, and tiny segments; of caches and of filters.
+//! Whatever threads do to a key at the same time, there is an order in which they could have done it one after the other:
+//! recorded histories of both maps, in growth, shrinking, displacement, and tiny segments; and of caches and filters.
 //!
 //! `KOEL_HISTORIES` sets how many histories are recorded in each scenario (9). Best run with `--release`, and with
 //! `RUSTFLAGS="--cfg koel_steps"`, which makes threads meet between any two steps of the protocol.
@@ -23,7 +23,7 @@ use common::{AnyMap, Config, Rng, Seeded, env_number, growing_configs, seed, see
 use history::{Plan, Seen, Subject, record, run, saw};
 use koel::{HashMap, InlineMap, Operation};
 
-/// A number as a value, which may be longer than a word and tear.
+/// A number in the form of a value, which may be longer than a word, and so may be torn.
 trait Coded {
     fn encode(n: u64) -> Self;
     fn decode(&self) -> Result<u64, String>;
@@ -53,13 +53,13 @@ impl Coded for [u64; 3] {
 /// Keys from here on are not recorded.
 const FILLERS: u64 = 1 << 20;
 
-/// What happens to a map beside the operations that are recorded.
+/// What happens to a map in addition to the recorded operations.
 #[derive(Clone, Copy, Debug)]
 enum Disturbance {
     Nothing,
     /// New keys make it grow; now and then they are removed, and it shrinks.
     GrowAndShrink,
-    /// Each thread exchanges keys, of which there are so many that it takes displacements.
+    /// Each thread exchanges keys, of which there are so many that displacements are needed.
     Displace,
 }
 
@@ -68,7 +68,7 @@ struct Koel<M> {
     map: M,
     disturbance: Disturbance,
     next_filler: AtomicU64,
-    /// Fillers of each thread that are in the map, while displacing.
+    /// How many fillers of each thread are in the map, for displacements.
     fillers: u64,
 }
 
@@ -78,7 +78,7 @@ impl<M: AnyMap<Key = u64, Value: Coded, Hasher = Seeded>> Koel<M> {
         Koel { map, disturbance, next_filler: AtomicU64::new(FILLERS), fillers: 0 }
     }
 
-    /// Fills a map of fixed capacity but for the keys in use.
+    /// Fills a map of fixed capacity, except for the keys in use.
     fn fill(mut self, entries: usize, plan: Plan) -> Self {
         self.fillers = (entries as u64 - plan.keys) / plan.threads as u64 - 2;
         for thread in 0..plan.threads as u64 {
@@ -99,7 +99,7 @@ impl<M: AnyMap<Key = u64, Value: Coded, Hasher = Seeded>> Koel<M> {
     }
 
     fn displace(&self, rng: &mut Rng, thread: usize) {
-        // Each thread has a window of fillers in the map: one out, one in.
+        // Each thread has a window of fillers in the map: it removes one and inserts one.
         let base = FILLERS + ((thread as u64) << 32);
         let key = base + rng.below(self.fillers * 2);
         let other = if key >= base + self.fillers { key - self.fillers } else { key + self.fillers };
@@ -185,12 +185,12 @@ impl<M: AnyMap<Key = u64, Value: Coded, Hasher = Seeded>> Subject for Koel<M> {
     }
 }
 
-/// Records and checks so many histories, each on a new map that `make` makes.
+/// Records and checks many histories, each on a new map that `make` makes.
 fn all_histories_are_linearizable<S: Subject>(name: &str, operations: usize, make: impl Fn(Plan) -> S) {
     for_all_plans(name, operations, |plan| run(&make(plan), plan));
 }
 
-/// Runs so many plans.
+/// Runs all plans.
 fn for_all_plans<B: Display>(name: &str, operations: usize, run: impl Fn(Plan) -> Result<usize, B>) {
     let (seed, histories) = (seed(), env_number("KOEL_HISTORIES", 9) as u64);
     for history in 0..histories {

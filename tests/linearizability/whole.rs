@@ -1,5 +1,5 @@
-//! What is done to a whole map is done to each key at some moment: walks, copies, drains, `retain`, `clear` and `extend`,
-//! beside one another and writes of single keys, in maps that grow and shrink. Broken ones must be caught.
+//! Operations on a whole map take effect for each key at some moment: walks, copies, drains, `retain`, `clear` and `extend`,
+//! concurrent with one another and with writes of single keys, in maps that grow and shrink. Broken maps must be caught.
 
 use std::collections::HashMap as Entries;
 use std::sync::Mutex;
@@ -18,21 +18,21 @@ type Pairs = Vec<(u64, u64)>;
 /// A map under test.
 trait Whole: Sync {
     fn contains_many(&self, keys: &[u64]) -> Vec<bool>;
-    /// What was there before.
+    /// Returns the previous value.
     fn insert(&self, key: u64, value: u64) -> Option<u64>;
-    /// Removes an odd value; what was there.
+    /// Removes an odd value; returns the previous value.
     fn remove_odd(&self, key: u64) -> Option<u64>;
     fn extend(&self, pairs: Pairs);
     fn walk(&self) -> Pairs;
     fn copy(&self) -> Pairs;
-    /// Takes so many of a drain and drops it.
+    /// Takes this many entries of a drain and drops it.
     fn drain(&self, entries: usize) -> Pairs;
     fn retain(&self, keep: impl FnMut(u64, u64) -> bool);
     fn clear(&self);
     fn disturb(&self, _rng: &mut Rng) {}
 }
 
-/// What was seen of each key in these, which `wrote` was done to.
+/// What was seen of each key in `pairs`, and what was done to it.
 fn each(keys: u64, pairs: Pairs, wrote: Wrote) -> Each {
     let mut each = vec![(Saw::Absent, wrote); keys as usize];
     for (key, value) in pairs.into_iter().filter(|(key, _)| *key < keys) {
@@ -43,7 +43,7 @@ fn each(keys: u64, pairs: Pairs, wrote: Wrote) -> Each {
     each
 }
 
-/// Takes some entries of a drain: nobody has seen the others that it takes out.
+/// Takes some entries of a drain: the others that it removes are not seen.
 fn drain_some<W: Whole>(map: &W, keys: u64, entries: usize) -> Each {
     let mut each = each(keys, map.drain(entries), Wrote::State(None));
     each.iter_mut().filter(|(saw, _)| *saw == Saw::Absent).for_each(|(saw, _)| *saw = Saw::Nothing);
@@ -175,15 +175,15 @@ fn what_is_done_to_a_whole_inline_map_of_long_values_is_linearizable() {
     is_linearizable::<InlineMap<u64, [u64; 3], Seeded>>();
 }
 
-/// What is wrong with a map.
+/// A defect of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Defect {
     None,
     /// A walk leaves an entry out, now and then.
     WalkMisses,
-    /// What a drain yields stays, now and then.
+    /// An entry that a drain yields stays, now and then.
     DrainKeeps,
-    /// A drain that is dropped keeps what it has not yielded.
+    /// A drain that is dropped keeps the entries that it has not yielded.
     DroppedDrainKeeps,
     /// `retain` removes a key's value, whichever it is by then.
     RetainInTwoSteps,
@@ -207,7 +207,7 @@ impl Defective {
         self.defect == defect
     }
 
-    /// Whether to misbehave: one time in ten, if this is the defect.
+    /// Whether to misbehave: one time in ten, if the map has this defect.
     fn now_and_then(&self, defect: Defect) -> bool {
         self.has(defect) && self.steps.fetch_add(1, Ordering::Relaxed) % 10 == 9
     }
@@ -294,7 +294,7 @@ fn every_defect_of_what_is_done_to_a_whole_map_is_caught() {
     let defects =
         [WalkMisses, DrainKeeps, DroppedDrainKeeps, RetainInTwoSteps, RetainKeeps, ClearKeeps, ExtendLoses];
     for defect in defects {
-        // That which needs two threads to meet may need more than one run.
+        // A defect that needs two threads to meet may need more than one run.
         let caught = (0..20).find_map(|_| run_with(defect).err());
         assert!(caught.is_some(), "{defect:?} was not caught");
     }

@@ -1,4 +1,4 @@
-//! Does an operation to a map and to its model, and compares.
+//! Performs an operation on a map and on its model, and compares the results.
 
 use std::collections::HashMap as Model;
 
@@ -12,11 +12,11 @@ pub(crate) trait Subject: AnyMap<Key: Datum, Value: Datum> + PartialEq {}
 
 impl<M: AnyMap<Key: Datum, Value: Datum> + PartialEq> Subject for M {}
 
-/// A map and what it should be.
+/// A map and its model.
 pub(crate) struct Driver<M: Subject> {
     pub(crate) map: M,
     pub(crate) model: Model<M::Key, M::Value>,
-    /// How many entries are sure to fit.
+    /// How many entries are certain to fit.
     limit: usize,
 }
 
@@ -346,7 +346,7 @@ impl<M: Subject> Driver<M> {
         }
     }
 
-    /// Every entry is there, and nothing else.
+    /// Checks that every entry is there, and nothing else.
     pub(crate) fn check_everything(&self) {
         for key in self.model.keys() {
             self.read(key);
@@ -363,7 +363,7 @@ impl<M: Subject> Driver<M> {
         assert!(len >= self.model.len(), "more entries than slots");
     }
 
-    /// The owning iterator yields what is left.
+    /// Checks that the owning iterator yields the remaining entries.
     pub(crate) fn finish(self) {
         let entries = self.map.into_entries();
         assert_eq!(entries.len(), self.model.len());

@@ -1,7 +1,7 @@
-//! Both maps against `std::collections::HashMap`: any sequence of operations, in any shape of map, with keys and
-//! values of many sizes.
+//! Both maps compared with `std::collections::HashMap`: any sequence of operations, in any shape of map, with keys and values
+//! of many sizes.
 //!
-//! `KOEL_CASES` sets the number of sequences for each type (500), `KOEL_SEED` which ones.
+//! `KOEL_CASES` sets the number of sequences for each type (500), `KOEL_SEED` selects them.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -111,7 +111,7 @@ fn equivalent_keys_find_what_the_keys_find() {
             assert_eq!(pin.remove_entry(key.as_str()), None);
             drop(pin);
             if let Some(value) = expected {
-                // It may be refused: the map may hold more than it is sure to hold.
+                // The insertion may be refused: the map may hold more than is certain to fit.
                 driver.checked_insert(key, value);
             }
         }

@@ -31,13 +31,13 @@ datums! {
     String: n => format!("number {n}");
 }
 
-/// What `compute` is to do.
+/// What the closure of `compute` decides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Decision {
     Insert(u32),
-    /// Or abort, if there is nothing to remove.
+    /// Remove, or abort if there is nothing to remove.
     Remove,
-    /// A panic, if there is nothing to remove.
+    /// Remove, which panics if there is nothing to remove.
     RemoveAnyway,
     Abort,
 }
@@ -52,25 +52,25 @@ pub(crate) enum Op {
     Remove(u32),
     RemoveEntry(u32),
     RemoveIf(u32, bool),
-    /// Every way to look at one key.
+    /// Every kind of look-up of one key.
     Read(u32),
     ReadMany(Vec<u32>),
     GetOrInsert(u32, u32),
     GetOrInsertDefault(u32),
     GetOrInsertWith(u32, u32),
     GetOrInsertWithRef(u32, u32),
-    /// Without a value the closure fails.
+    /// If the value is `None` the closure fails.
     TryGetOrInsertWith(u32, Option<u32>),
     Update(u32, u32),
     UpdateOrInsert(u32, u32),
     UpdateOrInsertWith(u32, u32),
     Compute(u32, Decision),
-    /// Keeps so many sixteenths.
+    /// Keeps this many sixteenths of the entries.
     Retain(u32),
     Clear,
-    /// So many entries are taken from a drain before it is dropped.
+    /// This many entries are taken from a drain before it is dropped.
     Drain(usize),
-    /// So many entries are looked at.
+    /// This many entries are visited.
     Walk(usize),
     KeysAndValues,
     Reserve(usize),

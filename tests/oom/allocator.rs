@@ -9,16 +9,16 @@ use crate::common::counting::{Counting, uncounted};
 
 struct Refusing;
 
-/// What a thread's requests meet.
+/// The state of a thread's refusals.
 #[derive(Clone, Copy)]
 struct Memory {
-    /// How many are still granted before one is refused; 0: all are granted.
+    /// How many requests until one is refused; 0: all are granted.
     until: usize,
     /// Whether those after it are refused as well.
     lasting: bool,
     /// Whether one has been refused.
     came: bool,
-    /// Those for fewer bytes are granted, and do not count.
+    /// Requests for fewer bytes are granted, and do not count.
     least: usize,
 }
 
@@ -26,7 +26,7 @@ const PLENTY: Memory = Memory { until: 0, lasting: false, came: false, least: 0 
 
 thread_local!(static MEMORY: Cell<Memory> = const { Cell::new(PLENTY) });
 
-/// Whether this request is refused; if so, says where it came from.
+/// Whether this request is refused; if so, reports where it came from.
 fn refuses(size: usize) -> bool {
     // Not while the thread is being torn down.
     let memory = MEMORY.try_with(Cell::get).unwrap_or(PLENTY);
@@ -37,7 +37,7 @@ fn refuses(size: usize) -> bool {
         MEMORY.set(Memory { until: memory.until - 1, ..memory });
         return false;
     }
-    // What a trace or a panic allocates is granted, and is not the operation's.
+    // Requests of a trace or a panic are granted, and do not belong to the operation.
     MEMORY.set(PLENTY);
     uncounted(|| {
         if std::env::var_os(super::TRACE).is_some() {
@@ -50,8 +50,8 @@ fn refuses(size: usize) -> bool {
     refused
 }
 
-/// Says in which function of which module memory is wanted: the innermost that is neither the allocator's nor a
-/// container's, such as what these do for any `T`.
+/// Reports in which function of which module memory is requested: the innermost that belongs neither to the allocator nor to a
+/// container, such as their functions for any `T`.
 fn tell_origin() {
     const CONTAINERS: [&str; 8] = ["core", "alloc", "std", "hashbrown", "smallvec", "oom", "__rustc", "T"];
     let trace = Backtrace::force_capture().to_string();
@@ -61,7 +61,7 @@ fn tell_origin() {
     let function = |line: &str| {
         let (number, name) = line.trim_start().split_once(": ")?;
         number.parse::<u32>().ok()?;
-        // `<koel::Type as Trait>::function` is of `koel`.
+        // `<koel::Type as Trait>::function` belongs to `koel`.
         Some(name.trim_start_matches(['<', '&', ' ']).split(['<', ' ', '>']).next()?.to_owned())
     };
     let ours = |name: &String| !CONTAINERS.contains(&name.split("::").next().unwrap_or_default());
@@ -102,29 +102,29 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The n-th, from 1, and if it is `lasting` all others of the same call; 0: none.
+    /// Refuses the n-th request, from 1, and if `lasting` all later ones of the same call; 0: none.
     pub(crate) fn new(n: usize, lasting: bool) -> Self {
         Plan { n, lasting, least: 0 }
     }
 
-    /// The n-th of those for so many bytes or more.
+    /// Refuses the n-th request for this many bytes or more.
     pub(crate) fn of_large(n: usize, least: usize) -> Self {
         Plan { n, lasting: false, least }
     }
 
-    /// Whether it has come to it.
+    /// Whether the request has been refused.
     pub(crate) fn is_over(&self) -> bool {
         self.n == 0
     }
 
-    /// Runs `body` without the memory that the plan refuses it.
+    /// Runs `body` without the memory that the plan refuses.
     pub(crate) fn run<T>(&mut self, body: impl FnOnce() -> T) -> T {
         struct Lift<'p>(&'p mut Plan);
 
         impl Drop for Lift<'_> {
             fn drop(&mut self) {
                 let left = MEMORY.replace(PLENTY);
-                // A lasting want is over with this call.
+                // A lasting lack of memory ends with this call.
                 self.0.n = if left.came { 0 } else { left.until };
             }
         }

@@ -1,4 +1,4 @@
-//! Filling a map that nobody else uses, without memory.
+//! Filling a map with exclusive access, without memory.
 
 use koel::HashMap;
 
@@ -6,7 +6,7 @@ use crate::allocator::Plan;
 use crate::common::{Config, catch, seeded};
 use crate::operations::{Words, assert_whole, failed};
 
-/// An empty map is made anew, and where there is no memory for that it grows as it is filled.
+/// An empty map is rebuilt, and if there is no memory for that it grows as it is filled.
 pub(crate) fn extend_alone<M: Words>(plan: &mut Plan) {
     let mut map = M::build(Config::GROWING, seeded(1));
     let _ = M::build(Config::GROWING, seeded(1)).get(&0);
@@ -25,7 +25,7 @@ pub(crate) fn extend_alone<M: Words>(plan: &mut Plan) {
     assert_whole(&map, 300);
 }
 
-/// Others are displaced for an entry that there is no memory for, when their segment has copied them ahead of its split.
+/// Other entries are displaced for one for which there is no memory, after their segment has copied them ahead of its split.
 pub(crate) fn boxes_alone(plan: &mut Plan) {
     for seed in 0..16 {
         let mut map = HashMap::<u64, [u64; 100]>::builder().segment_slots(64).hasher(seeded(seed)).build();
@@ -33,7 +33,7 @@ pub(crate) fn boxes_alone(plan: &mut Plan) {
         let mut present = Vec::new();
         for key in 0..80 {
             if key == 56 {
-                // It has begun to copy, and goes on only when it is as full again.
+                // It has begun to copy, and continues only when it is as full again.
                 present.drain(..6).for_each(|key| assert!(map.pin().remove(&key).is_some()));
             }
             match catch(|| plan.run(|| Extend::extend(&mut map, [(key, [key; 100])]))) {

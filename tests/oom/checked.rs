@@ -1,4 +1,4 @@
-//! What a closure has made, and there is no memory for.
+//! Values that a closure has made, and for which there is no memory.
 
 use koel::{HashMap, Operation};
 
@@ -7,7 +7,7 @@ use crate::common::fuse::{Fragile, Site, arm, disarm};
 use crate::common::{Ledger, catch};
 use crate::operations::failed;
 
-/// Entries with boxes of their own: to replace one takes memory, too.
+/// Entries with boxes of their own: replacing one takes memory, too.
 pub(crate) fn replaced_boxes(plan: &mut Plan) {
     let map = HashMap::<u64, [u64; 1000]>::new();
     let there = |key: u64| map.pin().get(&key).map(|value| value[0]);
@@ -39,7 +39,7 @@ pub(crate) fn replaced_boxes(plan: &mut Plan) {
     assert_eq!(map.len(), 8);
 }
 
-/// A panic in the drop of the closure that did not run comes before there is an answer, which would be leaked.
+/// A panic in the drop of the closure that did not run comes before there is an answer, which would otherwise leak.
 #[test]
 fn what_was_made_is_not_leaked_if_the_drop_of_the_other_closure_panics() {
     let ledger = Ledger::new();

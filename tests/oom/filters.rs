@@ -5,7 +5,7 @@ use koel::{ChunkLoader, CuckooFilter, FilterError, FilterView, ScalableCuckooFil
 use crate::allocator::Plan;
 use crate::operations::failed;
 
-/// What an operation came to without what the plan refuses; nothing if its error says so.
+/// The result of an operation under the plan; `None` if its error says that there was no memory.
 fn done<T>(plan: &mut Plan, operation: impl FnOnce() -> Result<T, FilterError>) -> Option<T> {
     match plan.run(operation) {
         Ok(filter) => Some(filter),
@@ -17,7 +17,7 @@ fn done<T>(plan: &mut Plan, operation: impl FnOnce() -> Result<T, FilterError>) 
     }
 }
 
-/// A filter of one segment of some 50 KB.
+/// A filter of one segment of about 50 KB.
 fn filter(keys: u64) -> CuckooFilter {
     let filter = CuckooFilter::builder().capacity(30_000).fingerprint_bits(12).seed(1).build().unwrap();
     (0..keys).for_each(|key| filter.insert(&key).unwrap());
@@ -43,12 +43,12 @@ pub(crate) fn load(plan: &mut Plan) {
             loader.load(&chunk).unwrap();
         }
     }
-    // And one that could not finish, finishes the next time.
+    // And a loader that could not finish, finishes the next time.
     let copy = finished(plan, loader, ChunkLoader::try_finish);
     assert_eq!(copy.to_bytes(), filter.to_bytes());
 }
 
-/// What a loader has loaded, at once or when there is memory again.
+/// The filter that a loader has loaded, at once or when there is memory again.
 fn finished<T>(
     plan: &mut Plan,
     loader: ChunkLoader,
@@ -95,7 +95,7 @@ pub(crate) fn view(plan: &mut Plan) {
     }
 }
 
-/// All keys of the other, or none.
+/// Adds all keys of the other filter, or none.
 pub(crate) fn unite(plan: &mut Plan) {
     let (one, other) = (filter(1000), filter(0));
     (1000..2000_u64).for_each(|key| other.insert(&key).unwrap());

@@ -1,4 +1,4 @@
-//! What is removed where there is no memory for long, not even to note what was removed.
+//! Removals while there is no memory for long, not even to note what was removed.
 
 use koel::{Cache, HashMap, InlineMap, Policy, Why};
 
@@ -40,7 +40,7 @@ fn what_is_removed_without_memory_is_dropped() {
     }
 }
 
-/// What there is no room for waits as well; what a reader has stays.
+/// Entries for which there is no room wait as well; those that a reader holds stay.
 #[test]
 fn what_is_removed_without_memory_under_one_pin_stays_readable() {
     let ledger = Ledger::new();
@@ -61,8 +61,8 @@ fn what_is_removed_without_memory_under_one_pin_stays_readable() {
     ledger.assert_settled("under one pin");
 }
 
-/// As many as have records of their own, of several maps or of one. What further ones ask for ends the process where it is
-/// not to be had, and stays; so does what an owned one asks for, unless there has been one.
+/// As many pins as have records of their own, of several maps or of one. Further pins request memory that stays; if it is
+/// refused, the process ends. So does an owned pin, unless there has been one before.
 #[test]
 fn six_pins_of_a_thread_want_no_memory() {
     let maps: [HashMap<u64, u64>; 6] = core::array::from_fn(|_| HashMap::new());
@@ -80,7 +80,7 @@ fn six_pins_of_a_thread_want_no_memory() {
     assert_eq!([(); 2].map(|()| asks(&|| drop(maps[0].pin_owned()))), [256, 0]);
 }
 
-/// Room is made before memory is asked for, where another segment has to give it up.
+/// If another segment has to give up room, that is done before memory is requested.
 #[test]
 fn what_has_no_memory_may_have_had_others_leave() {
     let others_stay = (1..=16).filter(|other| {
@@ -98,7 +98,7 @@ fn what_has_no_memory_may_have_had_others_leave() {
     assert!((1..16).contains(&others_stay.count()), "those of the same segment stay");
 }
 
-/// It grows at 7/8, as that costs less than long paths; where it cannot, paths lead to what is free.
+/// It grows at 7/8, as that costs less than long paths; if it cannot grow, paths lead to the free slots.
 #[test]
 fn a_map_that_cannot_grow_is_filled() {
     let map: InlineMap<u64, u64, _> = InlineMap::with_hasher(seeded(1));

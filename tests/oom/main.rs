@@ -1,10 +1,10 @@
-//! No memory: every operation that allocates, with its n-th allocation refused, for every n, alone and with all that
-//! follow in the same call. It succeeds, or returns its error, or panics as documented; it hands back what it did not take;
-//! what was there is there; nothing leaks; and with memory again the next one works. `lasting` has wants that outlast a call.
+//! No memory: every operation that allocates, with its n-th allocation refused, for every n, alone and with all that follow in
+//! the same call. It succeeds, or returns its error, or panics as documented; it hands back what it did not take; earlier
+//! entries stay; nothing leaks; and with memory again the next one works. In `lasting` the lack of memory outlasts a call.
 //!
-//! Where the reclaimer and a few small boxes have no memory, the process ends, as it does for any `Box`. So the operations
-//! run in a child, this program again, which is started anew after each such end; the parent demands that it came from
-//! where [`operations::Case`] says. `KOEL_OOM_TRACE=1` with `--nocapture` shows where each refusal came from.
+//! If there is no memory for the reclaimer or a few small boxes, the process ends, as it does for any `Box`. So the operations
+//! run in a child, this program again, which is restarted after each such end; the parent checks that the refused request came
+//! from a place that [`operations::Case`] allows. `KOEL_OOM_TRACE=1` with `--nocapture` shows where each refusal came from.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -27,7 +27,7 @@ use common::counting::allocated;
 use operations::{Case, Ends, Fails};
 
 const CHILD: &str = "KOEL_OOM_CHILD";
-/// A child that says where what it is refused comes from; which takes long.
+/// If set, a child reports where refused requests come from, which takes long.
 const TRACE: &str = "KOEL_OOM_ORIGIN";
 
 /// In the child: an operation, from the n-th allocation on, until it needs no more than n.
@@ -39,10 +39,10 @@ fn the_child() {
     let (first, lasting): (usize, bool) = (next().parse().unwrap(), next().parse().unwrap());
     let name = next();
     let Case { run, .. } = operations::ALL.iter().find(|case| case.name == name).expect("an operation");
-    // Threads, and what they have for good, make themselves known.
+    // Threads allocate what they keep for good.
     (0..2).for_each(|_| run(&mut Plan::new(0, lasting)));
     for n in first.. {
-        // Before it can end: straight to the pipe.
+        // Before the process can end: directly to the pipe.
         writeln!(std::io::stderr(), "\nn {n}").expect("a pipe");
         let (mut plan, before) = (Plan::new(n, lasting), allocated());
         run(&mut plan);
@@ -53,7 +53,7 @@ fn the_child() {
     }
 }
 
-/// What became of an operation.
+/// The outcomes of an operation.
 #[derive(Default)]
 struct Outcome {
     refusals: usize,
@@ -63,13 +63,13 @@ struct Outcome {
     ends: BTreeSet<(usize, String)>,
 }
 
-/// Runs an operation in a child. Whether it came to its end, and what it said.
+/// Runs an operation in a child. Returns whether it completed, and its output.
 fn child(name: &str, lasting: bool, first: usize, trace: bool) -> (bool, String) {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command
         .args(["--exact", "the_child", "--nocapture", "--test-threads=1"])
         .env(CHILD, format!("{first} {lasting} {name}"))
-        // Or the standard library would ask for memory to read it while it says that there is none.
+        // Otherwise the standard library would request memory to read it while it reports that there is none.
         .env_remove("RUST_BACKTRACE");
     if trace {
         command.env(TRACE, "1");
@@ -78,13 +78,13 @@ fn child(name: &str, lasting: bool, first: usize, trace: bool) -> (bool, String)
     (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// The rest of the last line that begins so.
+/// The rest of the last line that begins with `prefix`.
 fn last<'t>(text: &'t str, prefix: &str) -> &'t str {
     let found = text.lines().rev().find_map(|line| line.strip_prefix(prefix));
     found.unwrap_or_else(|| panic!("no \"{prefix}\": {text}"))
 }
 
-/// Runs an operation in children until one comes to its end.
+/// Runs an operation in children until one completes.
 fn run(case: &Case, lasting: bool) -> Outcome {
     let (mut first, mut outcome) = (1, Outcome::default());
     loop {

@@ -1,4 +1,4 @@
-//! What is done without memory.
+//! The operations that are done without memory.
 
 use koel::{
     Cache, CacheError, CuckooFilter, FilterError, HashMap, InlineCache, InlineMap, Policy,
@@ -11,16 +11,16 @@ use crate::checked::replaced_boxes;
 use crate::common::{AnyMap, Config, Seeded, catch, seeded};
 use crate::filters;
 
-/// Does it, without the memory that the plan refuses.
+/// Performs the operation, without the memory that the plan refuses.
 type Operation = fn(&mut Plan);
 type Pointers = HashMap<u64, u64, Seeded>;
 type Inline = InlineMap<u64, u64, Seeded>;
 
-/// An operation, and what becomes of it.
+/// An operation, and its allowed outcomes.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) run: Operation,
-    /// Whether it returns an error, or panics, when it lacks one piece of memory; `None` if it never does.
+    /// When it returns an error, or panics, for lack of memory; `None` if it never does.
     pub(crate) fails: Option<Fails>,
     pub(crate) ends: Ends,
 }
@@ -30,27 +30,27 @@ pub(crate) struct Case {
 pub(crate) enum Ends {
     /// In these modules only.
     In(&'static [&'static str]),
-    /// Where so many bytes are asked for, or fewer.
+    /// Where this many bytes or fewer are requested.
     Small(usize),
 }
 
 /// When an operation fails.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fails {
-    /// Where one request is refused.
+    /// As soon as one request is refused.
     AtOnce,
-    /// Where others are refused as well that would do instead.
+    /// Only if alternative requests are refused as well.
     AtLast,
 }
 
-/// It never does.
+/// The process never ends.
 const NEVER: Ends = Ends::In(&[]);
 /// The seat of a thread that pins any map for the first time.
 const PINNING: Ends = Ends::In(&["koel::seats::"]);
 /// The same, and the counted boxes that a map is made of.
 const MAKING: Ends = Ends::Small(20_000);
 /// Lists of keys in the order in which they leave, and of keys that have left; of entries that leave in one call; of loads that
-/// are under way; and what a thread counts in.
+/// are under way; and the counters of a thread.
 const LISTS: Ends = Ends::In(&[
     "koel::cache::policy::",
     "koel::cache::gone::",
@@ -115,7 +115,7 @@ pub(crate) fn failed() {
 pub(crate) trait Words: AnyMap<Key = u64, Value = u64, Hasher = Seeded> {}
 impl<M: AnyMap<Key = u64, Value = u64, Hasher = Seeded>> Words for M {}
 
-/// The map has exactly `0..len`, each as it was put.
+/// The map has exactly the keys `0..len`, each with the value that was put.
 pub(crate) fn assert_whole<M: Words>(map: &M, len: u64) {
     assert!((0..len).all(|key| map.get(&key) == Some(!key)), "a key is lost");
     assert_eq!((map.len() as u64, map.entries().len() as u64), (len, len));
@@ -169,7 +169,7 @@ fn insert<M: Words>(plan: &mut Plan) {
     assert_whole(&map, 300);
 }
 
-/// In order, up to the first that has no room; without memory for a batch as with it.
+/// In order, up to the first entry that has no room; the same with and without memory for a batch.
 fn extend<M: Words>(plan: &mut Plan) {
     let map = M::build(Config::GROWING, seeded(1));
     assert_eq!(map.get(&0), None, "and this thread has pinned it");
@@ -225,7 +225,7 @@ fn try_reserve<M: Words>(plan: &mut Plan) {
 fn shrink<M: Words>(plan: &mut Plan) {
     let map = filled::<M>(SPLITTING, 150);
     map.retain(|key, _| *key < 50);
-    // It is a favour: no error, no panic.
+    // It is best effort: no error, no panic.
     plan.run(|| map.shrink_to_fit());
     assert_whole(&map, 50);
     map.shrink_to_fit();
@@ -281,7 +281,7 @@ fn cache_insert(plan: &mut Plan) {
 fn cache_load(plan: &mut Plan) {
     let cache = Cache::<u64, u64>::builder().max_entries(100).hasher(seeded(1)).build();
     for key in 0..300 {
-        // Whether the cache could keep it or not.
+        // Whether or not the cache could keep it.
         assert_eq!(plan.run(|| cache.get_or_insert_with(key, || !key)), !key);
         assert_eq!(cache.get_or_insert_with(key, || !key), !key);
         assert!(cache.len() <= 100 && cache.peek(&key) == Some(!key));
@@ -304,7 +304,7 @@ fn inline_cache_build(plan: &mut Plan) {
     }
 }
 
-/// Where there is no memory for a larger table, others leave.
+/// If there is no memory for a larger table, other entries leave.
 fn inline_cache_insert(plan: &mut Plan) {
     let cache = InlineCache::<u64, u64>::builder().max_entries(100).hasher(seeded(1)).build();
     for key in 0..300 {
@@ -350,7 +350,7 @@ fn filter_build(plan: &mut Plan) {
 }
 
 fn from_keys(plan: &mut Plan) {
-    // Of more than one segment.
+    // A filter of more than one segment.
     let new = || CuckooFilter::builder().seed(1).from_keys((0..300_000_u64).filter(|key| key % 3 != 0));
     match plan.run(new) {
         Ok(filter) => assert_eq!(filter.len(), 200_000),
@@ -388,7 +388,7 @@ fn compact(plan: &mut Plan) {
     let filter = scalable();
     (0..SCALABLE_KEYS).for_each(|key| filter.insert(&key).unwrap());
     (1000..SCALABLE_KEYS).for_each(|key| assert!(filter.remove(&key)));
-    // It is a favour: it gives less back, and no fingerprint is lost.
+    // It is best effort: it gives less back, and no fingerprint is lost.
     let given_back = plan.run(|| filter.compact()) + filter.compact();
     assert_eq!((given_back, filter.len()), (2, 1000));
     assert!((0..1000_u64).all(|key| filter.contains(&key)), "a key is lost");

@@ -15,7 +15,7 @@ const COUNTING: Through = Through(|n| {
     if n < 100 { 7 } else { n }
 });
 
-/// A segment that has something in its overflow is replaced by two, and all its keys are hashed.
+/// A segment with items in its overflow is replaced by two, and all its keys are hashed.
 #[test]
 fn a_segment_that_had_no_memory_for_an_overflow_splits_as_one_that_has_none() {
     let mut refused = 0;

@@ -1,4 +1,5 @@
-//! Snapshots of a guard's filter for which there is no memory: they are not written, or not used, and the guard serves without.
+//! Snapshots of a guard's filter for which there is no memory: they are not written, or not used, and the guard serves without
+//! them.
 
 use std::io::ErrorKind;
 use std::sync::Arc;

@@ -94,7 +94,7 @@ fn panicking<M: Subject>() {
 /// Name, and what it does to a map.
 type Write<M> = (&'static str, fn(&M));
 
-/// What would lock the same map again, and so wait for itself.
+/// Operations that would lock the same map again, and so wait for themselves.
 fn writes<M: Subject>() -> Vec<Write<M>> {
     vec![
         ("insert", |map| ignore(map.insert(Key(200), 1))),
@@ -248,7 +248,7 @@ laws! { <Key, u64, Fused>
     unlocked => retain_of_a_hash_map_may_write_and_panic, retain_of_an_inline_map_may_write_and_panic;
 }
 
-/// Where no lock more may be taken to drain the rest, in an unwinding.
+/// During unwinding, if no further lock may be taken to drain the rest.
 #[test]
 fn a_drain_that_is_dropped_under_sixteen_locks_does_not_panic_again() {
     fn nest<D>(maps: &[HashMap<u32, u32>], drain: D) {

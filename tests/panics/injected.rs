@@ -1,5 +1,5 @@
-//! A panic at the n-th call of `Hash`, `Eq` or `BuildHasher`, for every n: both maps are as they were before the
-//! operation, in growth and in shrinking too.
+//! A panic at the n-th call of `Hash`, `Eq` or `BuildHasher`, for every n: both maps are as they were before the operation,
+//! also during growth and shrinking.
 
 use koel::{HashMap, InlineMap, Operation};
 
@@ -12,7 +12,7 @@ pub(crate) trait Subject: AnyMap<Key = Key, Value = u64, Hasher = Fused> {}
 
 impl<M: AnyMap<Key = Key, Value = u64, Hasher = Fused>> Subject for M {}
 
-/// Does `operation` with a fuse at every call of `site`; after each panic the map is as it was.
+/// Performs `operation` with a fuse at every call of `site`; after each panic the map is as it was.
 fn changes_nothing_or_succeeds<M: Subject>(what: &str, site: Site, map: &M, operation: impl Fn(&M)) -> usize {
     let before = map.entries();
     for n in 0.. {
@@ -99,7 +99,7 @@ fn every_verb<M: Subject>() {
     }
 }
 
-/// Of the pairs some first ones have been inserted, and no other is there in part.
+/// Some of the pairs, from the first on, have been inserted, and no other is there even in part.
 fn extending_alone<M: Subject>() {
     for config in [Config::GROWING, Config::GROWING.segments_of(8), Config::fixed(200)] {
         for site in [Site::Hash, Site::Eq, Site::BuildHasher] {
@@ -144,7 +144,7 @@ fn about_to_grow<M: Subject>(config: Config, growths: usize) -> (M, u64) {
 
 fn growing<M: Subject>() {
     for config in growing_configs() {
-        // As far as the splits of a `HashMap` that hash, which are the fewest, where segments are small.
+        // As far as those splits of a `HashMap` that hash, which are the fewest, if segments are small.
         let far: &[usize] = if config.segment_slots == Some(8) { &[9, 12, 16, 20] } else { &[] };
         for site in [Site::Hash, Site::BuildHasher] {
             let mut hashing = 0;
@@ -162,7 +162,7 @@ fn growing<M: Subject>() {
     }
 }
 
-/// Panics in growth leave half-built segments behind: they are used again, not piled up.
+/// Panics in growth leave half-built segments behind: they are reused, and do not accumulate.
 fn memory_after_many_panics<M: Subject>() {
     let (map, key) = about_to_grow::<M>(Config::GROWING, 7);
     let insert = |map: &M, n: usize| {

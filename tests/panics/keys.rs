@@ -1,4 +1,4 @@
-//! The key that was passed to an operation whose closure panics is dropped with nothing locked: its drop may use the map.
+//! A key that was passed to an operation whose closure panics is dropped with nothing locked: its drop may use the map.
 
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;

@@ -1,5 +1,5 @@
-//! Panics in the user's code: wherever they come from, a map holds what it should, works from every thread, and drops
-//! everything once.
+//! Panics in user code: wherever they come from, a map holds what it should, works from every thread, and drops everything
+//! once.
 
 mod closures;
 #[path = "../common/mod.rs"]

@@ -36,8 +36,8 @@ fn assert_holds(map: &Map, keys: impl IntoIterator<Item = u64>) {
     }
 }
 
-/// Does `operation` to a new map for every n, with a fuse in the n-th call of `site`; `check(map, n)` looks at what a
-/// panic left. At the end everything is dropped once.
+/// Performs `operation` on a new map for every n, with a fuse in the n-th call of `site`; `check(map, n)` checks the state that
+/// a panic left. At the end everything is dropped once.
 fn at_every_call(
     site: Site,
     config: Config,
@@ -55,7 +55,7 @@ fn at_every_call(
                 assert_eq!(*message, format!("fuse: {site:?}"));
                 check(map, n);
             }
-            // It works.
+            // The map works.
             map.pin().insert(fragile(&ledger, 900), fragile(&ledger, 900));
             assert!(map.pin().remove(&LookUp(900)).is_some());
         }
@@ -105,7 +105,7 @@ fn an_iterator_that_panics_in_extend_leaves_what_it_yielded() {
     }
 }
 
-/// By value: it is the caller who drops it, at once.
+/// By value: the caller drops it, at once.
 #[test]
 fn a_panic_in_the_drop_of_what_was_taken_out_leaks_nothing() {
     let take = |_: &Arc<Ledger>, map: &mut Option<Map>| {
@@ -123,7 +123,7 @@ fn a_panic_in_the_drop_of_what_was_taken_out_leaks_nothing() {
     assert_eq!(panics, 0, "of keys, none is hashed");
 }
 
-/// Half of the entries, wherever the walk over them ends.
+/// Of half of the entries, wherever the walk over them ends.
 #[test]
 fn a_panic_while_entries_are_extracted_leaves_all_that_the_walk_has_not_taken_out() {
     let extract = |_: &Arc<Ledger>, map: &mut Option<Map>| {
@@ -139,7 +139,7 @@ fn a_panic_while_entries_are_extracted_leaves_all_that_the_walk_has_not_taken_ou
             let panics = at_every_call(site, config, extract, |map, n| {
                 let left: Vec<u64> = map.pin().keys().map(|key| key.0.n).collect();
                 assert_eq!(left.iter().filter(|key| *key % 2 == 1).count(), 25);
-                // Who was being dropped has been taken out, key or value.
+                // The key or value that was being dropped has been removed.
                 let taken = match site {
                     Site::Closure => None,
                     Site::BuildHasher => Some(n),
@@ -163,7 +163,7 @@ impl equivalent::Equivalent<Fragile> for LookUp {
     }
 }
 
-/// An entry that was removed is dropped some time later, by whoever comes along: its panic stays there.
+/// A removed entry is dropped some time later, by any thread: its panic is contained there.
 #[test]
 fn a_panic_in_the_drop_of_a_removed_entry_surfaces_nowhere() {
     let mut panics = 0;
@@ -214,7 +214,7 @@ fn a_panic_in_drop_does_not_keep_an_owning_iterator_from_dropping_the_rest() {
     }
 }
 
-/// More than one in an unwinding would end the process.
+/// A second panic during unwinding would abort the process.
 #[test]
 fn of_many_panics_in_drops_of_an_owning_iterator_the_first_goes_on() {
     struct Fused<'d>(&'d Cell<u64>);
@@ -233,7 +233,7 @@ fn of_many_panics_in_drops_of_an_owning_iterator_the_first_goes_on() {
     assert_eq!(drops.get(), 49);
 }
 
-/// What was passed in and is not needed is dropped by the operation: a panic then is the caller's.
+/// An argument that is not needed is dropped by the operation: a panic then is passed to the caller.
 #[test]
 fn a_panic_in_the_drop_of_an_argument_changes_nothing() {
     type Verb = fn(&Arc<Ledger>, &Map);
@@ -267,7 +267,7 @@ fn a_panic_in_the_drop_of_an_argument_changes_nothing() {
     }
 }
 
-/// In an unwinding a panic of theirs would end the process.
+/// During unwinding a panic of such a drop would abort the process.
 #[test]
 fn what_has_no_room_is_dropped_before_the_panic_that_says_so() {
     struct Late<'d>(&'d Cell<u64>);

@@ -1,4 +1,4 @@
-//! Of equal values the first stays, whichever way they come.
+//! Of equal values the first stays, however they are inserted.
 
 use std::hash::BuildHasher;
 
@@ -7,12 +7,12 @@ use koel::{HashMap, HashSet};
 use crate::common::hashers::{CONSTANT, TWENTY_COLLIDE};
 use crate::common::{AnyMap, Ledger, Noted, fixed_configs, growing_configs, seed, seeded};
 
-/// Values of which each is equal to three others: its note is its place.
+/// Values each of which is equal to three others: its note is its position.
 pub(crate) fn repeated(values: u64) -> impl Iterator<Item = Noted> {
     (0..4 * values).map(move |n| Noted { key: n % values, note: n })
 }
 
-/// Whether of each of these values the first is there.
+/// Whether the first of each group of equal values is there.
 pub(crate) fn has_the_first<S: BuildHasher>(set: &HashSet<Noted, S>, values: u64) -> bool {
     let pin = set.pin();
     pin.len() as u64 == values && pin.iter().all(|noted| noted.note == noted.key && noted.key < values)
@@ -20,7 +20,7 @@ pub(crate) fn has_the_first<S: BuildHasher>(set: &HashSet<Noted, S>, values: u64
 
 /// Into sets that have some of them, or none.
 fn keeps_the_first<S: BuildHasher + Clone + Send + Sync>(hasher: S) {
-    // One by one, a batch, and more than a segment has.
+    // One value, a batch, and more than a segment has.
     for values in [1, 20, 300] {
         for config in growing_configs().into_iter().chain(fixed_configs(values as usize)) {
             let new = || HashSet::from(HashMap::<Noted, (), S>::build(config, hasher.clone()));
@@ -44,7 +44,7 @@ fn of_equal_values_the_first_stays() {
     assert!(has_the_first(&HashSet::from([0, 1, 2].map(|note| Noted { key: 0, note })), 1));
 }
 
-/// It does not wait for a view to end, as what was replaced would.
+/// It does not wait for a view to end, as a replaced value would.
 #[test]
 fn what_comes_when_an_equal_value_is_there_is_dropped_at_once() {
     let ledger = Ledger::new();

@@ -1,4 +1,5 @@
-//! [`HashSet`]: answers as the standard library's, on threads as well; its traits; each value is dropped once.
+//! [`HashSet`]: its answers are those of the standard library's, also on several threads; its traits; each value is dropped
+//! once.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -23,7 +24,7 @@ type Set = HashSet<Noted, Seeded>;
 
 const VALUES: u64 = 60;
 
-/// Does one thing to both; `note` is new.
+/// Performs one operation on both; `note` is new.
 fn apply(set: &Set, model: &mut Model<Noted>, what: u8, value: u64, note: u64) {
     let new = Noted { key: value, note };
     let pin = set.pin();
@@ -63,7 +64,7 @@ fn apply(set: &Set, model: &mut Model<Noted>, what: u8, value: u64, note: u64) {
         12 if note % 8 == 0 || note % 8 == 2 => empty(set, model, note),
         13 => remove_if(set, model, value, note),
         12 | 14 => {
-            // Of equal ones the first stays.
+            // Of equal values the first stays.
             let all = [new, Noted { key: value / 2, note: note + 1 }];
             set.extend(all);
             model.extend(all);
@@ -128,7 +129,7 @@ fn agree(set: &Set, model: &Model<Noted>) {
     assert_eq!(notes, expected);
 }
 
-/// Takes out one even value, if there is any, and then all that are multiples of three.
+/// Extracts one even value, if there is any, and then all multiples of three.
 fn extract(set: &mut Set, model: &mut Model<Noted>) {
     let all = set.len();
     let mut walk = set.extract_if(|noted| noted.key % 2 == 0);
@@ -175,7 +176,7 @@ fn a_set_agrees_with_the_model() {
     }
 }
 
-/// Of two, or four, that insert a value at the same moment, or remove it.
+/// Of two or four threads that insert a value at the same moment, or remove it.
 #[test]
 fn one_is_told_that_a_value_is_new_and_one_that_it_is_gone() {
     for threads in [2, 4] {
@@ -192,7 +193,7 @@ fn one_is_told_that_a_value_is_new_and_one_that_it_is_gone() {
     }
 }
 
-/// All threads have the same one of those that they have made.
+/// All threads get the same one of the values that they have made.
 #[test]
 fn an_interner_has_one_of_each() {
     let names: HashSet<std::sync::Arc<str>> = HashSet::new();
@@ -237,7 +238,7 @@ fn who_interns_has_what_was_there_or_made_with_its_view() {
     assert!(*ada == "ada" && ada.into_pin().is_empty());
 }
 
-/// A value is made of what it was asked for by, once, and has to be equal to it.
+/// A value is made once from the key by which it was requested, and has to be equal to it.
 #[test]
 fn who_makes_another_value_than_was_asked_for_is_told_and_the_set_is_as_it_was() {
     let names: HashSet<String> = HashSet::from(["ada".to_string()]);

@@ -6,7 +6,7 @@ use koel::HashSet;
 use serde::Deserialize;
 use serde::de::value::{Error, SeqDeserializer};
 
-/// Equal to any other that differs in case alone.
+/// Equal to any other that differs only in case.
 struct AnyCase(String);
 
 impl PartialEq for AnyCase {

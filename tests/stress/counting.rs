@@ -1,4 +1,4 @@
-//! Read-modify-write is atomic: no update is lost, no closure runs twice, and only one of many wins.
+//! Read-modify-write is atomic: no update is lost, no closure runs twice, and of several threads only one wins.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -36,7 +36,7 @@ fn counters<M: Words>() {
                         assert!(map.update(key, |n| n + 1).is_some());
                     }
                 }
-                // Others come and go, so that segments split under the counters.
+                // Other keys come and go, so that segments split under the counters.
                 map.insert(1000 + round * THREADS as u64 + thread as u64, 0);
             }
         });
@@ -67,7 +67,7 @@ fn once<M: Words>() {
     }
 }
 
-/// For each key, one thread inserts and one removes; the others are told.
+/// For each key, one thread inserts and one removes; the calls of the others report that.
 fn one_winner<M: Words>() {
     for config in growing_configs() {
         let map = M::build(config, seeded(1));
@@ -141,7 +141,7 @@ fn length<M: Words>() {
     }
 }
 
-/// Many threads fill one map: what fits is there, what does not comes back, and nothing else.
+/// Many threads fill one map: entries that fit are there, the others are handed back, and nothing else is there.
 fn bounded<M: Words>() {
     for slots in [8, 64, 1 << 20] {
         let map = M::build(Config::fixed(1000).segments_of(slots), seeded(1));

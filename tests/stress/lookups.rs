@@ -1,5 +1,5 @@
-//! Keys that are in the map throughout are looked up, in every way there is, while the map is turned over around them:
-//! not one look-up misses, and no value is another key's.
+//! Keys that are in the map throughout are looked up, in every way, while all other entries are replaced: not one look-up
+//! misses, and no value is another key's.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -18,10 +18,10 @@ laws! {
         reader_sees_all_or_nothing_of_an_inline_map_that_is_cleared;
 }
 
-/// Values tell their keys.
+/// Values identify their keys.
 const MARK: u64 = 0x5555_5555;
 
-/// Looks up keys 0..held, so many times, until `writers` are done at the latest and once at least.
+/// Looks up keys 0..held, `rounds` times, but at most until `writers` are done, and at least once.
 fn look_up<M: Words>(map: &M, held: u64, rounds: usize, writers: &AtomicUsize, seed: u64) {
     let mut rng = Rng::new(seed);
     for round in 0..rounds {
@@ -72,7 +72,7 @@ fn at_95_percent<M: Words>() {
         let map = M::build(config, seeded(1));
         let held = ENTRIES as u64 / 2;
         misses_nothing(&map, held, 10_000, |rng| {
-            // Filled to the brim, which is beyond the capacity; then one out, one in.
+            // Filled to the brim, which is beyond the capacity; then one key is removed, and one inserted, in turn.
             let mut present: Vec<u64> =
                 (held..).take_while(|key| map.checked_insert(*key, key ^ MARK).is_ok()).collect();
             for new in 1_000_000..1_000_000 + 15_000_u64 {
@@ -83,7 +83,7 @@ fn at_95_percent<M: Words>() {
                         assert_eq!(old, None);
                         present[at] = new;
                     }
-                    // Its buckets are full, and no path leads to the hole: back to where it was, if that is possible.
+                    // Its buckets are full, and no path leads to the hole: the old key is put back, if that is possible.
                     Err(full) => {
                         assert_eq!(full.key, new);
                         if map.checked_insert(present[at], present[at] ^ MARK).is_err() {
@@ -151,7 +151,7 @@ fn while_others_go<M: Words>() {
     }
 }
 
-/// The value changes all the time, but it is always the key's.
+/// The value changes all the time, but it always belongs to the key.
 fn while_replaced<M: Words>() {
     for config in growing_configs() {
         let map = M::build(config, seeded(2));

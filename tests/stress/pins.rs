@@ -37,7 +37,7 @@ fn many_maps<M: Words>() {
     assert!(maps.iter().all(|map| map.len() == 60));
 }
 
-/// References stay what they were while the map is turned over three times.
+/// References stay valid while all entries of the map are replaced three times.
 #[test]
 fn what_a_pin_has_returned_stays_alive_while_writers_churn() {
     let ledger = Ledger::new();
@@ -80,7 +80,7 @@ fn an_owned_pin_works_on_whichever_thread_it_is() {
     let map = HashMap::<u64, Counted, Seeded>::build(Config::GROWING, seeded(1));
     let mut pin = map.pin_owned();
     for round in 0..50 {
-        // From thread to thread, with a reference that it keeps alive.
+        // A pin moves from thread to thread, with a reference that it keeps alive.
         let map = &map;
         let ledger = &ledger;
         pin = std::thread::scope(|scope| {
@@ -154,7 +154,7 @@ fn what_is_found_or_made_is_there_though_a_thread_removes_it_all_the_time() {
     ledger.assert_settled("found or made");
 }
 
-/// One reader that holds its pin for long holds up memory, not others.
+/// A reader that holds its pin for long holds up memory, but not other threads.
 #[test]
 fn a_pin_that_is_held_blocks_nobody() {
     let ledger = Ledger::new();

@@ -1,11 +1,11 @@
-//! The documents: their lines are narrow, and their links lead somewhere.
+//! The documents: their lines are narrow, and their links have targets.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::source::{root, sources};
 
-/// The documents in the repository's root and in `docs`: where each is, and its text.
+/// The documents in the repository's root and in `docs`: the path and the text of each.
 fn documents() -> Vec<(PathBuf, String)> {
     let folders = [root(), root().join("docs")];
     let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).expect("a folder"));
@@ -26,7 +26,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// What the pages that show a document call the place of a heading.
+/// The anchor of a heading on the pages that show a document.
 fn anchor(heading: &str) -> String {
     let letter = |c: char| match c {
         ' ' => Some('-'),
@@ -36,13 +36,13 @@ fn anchor(heading: &str) -> String {
     heading.trim_start_matches('#').trim().chars().filter_map(letter).collect()
 }
 
-/// Where the links of a line lead.
+/// The targets of the links of a line.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target)
 }
 
-/// Whether a link of the document at `from` leads to a file, and to a heading in it, if it says one. Pages elsewhere are not
-/// asked for.
+/// Whether a link of the document at `from` leads to a file, and to a heading in it, if it names one. Pages elsewhere are not
+/// fetched.
 fn leads_somewhere(from: &Path, target: &str) -> bool {
     let (path, place) = target.split_once('#').unwrap_or((target, ""));
     let to = if path.is_empty() { from.to_owned() } else { from.with_file_name(path) };
@@ -53,7 +53,7 @@ fn leads_somewhere(from: &Path, target: &str) -> bool {
     target.starts_with("https://") || to.exists() && (place.is_empty() || has_place())
 }
 
-/// But for tables, whose rows have to be one line.
+/// Except for tables, whose rows have to be one line.
 #[test]
 fn documents_are_narrow() {
     for (path, text) in documents() {
@@ -89,7 +89,7 @@ fn the_checks_of_documents_see_what_they_look_for() {
     assert!(!leads_somewhere(&readme, "#nowhere") && !leads_somewhere(&readme, "docs/nothing.md"));
 }
 
-/// rustdoc does not ask.
+/// rustdoc does not check this.
 #[test]
 fn links_to_headings_lead_to_headings() {
     let sources = sources("src");

@@ -1,5 +1,5 @@
-//! The promises of the code's style, kept by a machine: citations lead somewhere, imports point downward, unsafe code is
-//! argued, files and functions are short; and of the documents: links lead somewhere, lines are narrow.
+//! The rules of the code's style, checked by a machine: citations have targets, imports point downward, unsafe code is
+//! justified, files and functions are short; and of the documents: links have targets, lines are narrow.
 
 mod documents;
 mod rooms;
@@ -73,7 +73,7 @@ fn every_citation_leads_to_the_design_and_every_definition_is_cited() {
     }
 }
 
-/// `[I3]` and `[R2]..[R4]`, with what lies between.
+/// The citations in a text: `[I3]`, and `[R2]..[R4]` with those in between.
 fn citations(text: &str) -> Vec<String> {
     let mut labels = Vec::new();
     for (at, _) in text.match_indices('[') {
@@ -156,7 +156,7 @@ fn unsafe_code_is_argued() {
             {
                 continue;
             }
-            // In the comment above, perhaps with the beginning of the statement between.
+            // In the comment above, perhaps with the beginning of the statement in between.
             let above = lines[i.saturating_sub(6)..=i].iter().any(|(_, line)| line.contains("// SAFETY:"));
             assert!(above, "{}:{number}: unsafe without SAFETY: {}", source.name, line.trim());
         }
@@ -173,7 +173,7 @@ fn files_are_short() {
     }
 }
 
-/// Who names a partner does so within a few lines above.
+/// A comment that names a partner does so within a few lines above.
 #[test]
 fn an_ordering_has_its_comment() {
     let strong =
@@ -198,7 +198,7 @@ fn an_ordering_has_its_comment() {
     assert!(seen > 60, "{seen}");
 }
 
-/// What rustfmt leaves alone.
+/// Comments, which rustfmt does not touch.
 #[test]
 fn comments_are_narrow() {
     for source in everything() {
@@ -237,7 +237,7 @@ fn every_file_says_what_it_is() {
     }
 }
 
-/// Who looks for another crate's name finds the method, and the guide says how they differ.
+/// A reader who looks for another crate's name finds the method, and the guide says how they differ.
 #[test]
 fn other_crates_names_are_in_the_guide() {
     let guide = std::fs::read_to_string(root().join("docs/guide.md")).expect("docs/guide.md");

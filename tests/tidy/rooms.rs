@@ -30,7 +30,7 @@ fn imports_from_other_rooms_point_downward() {
             for other in from_the_root(&line) {
                 let below = row_of(other).is_none_or(|other| other > row) || other == room;
                 assert!(below, "an import that points upward or sideways: {at}");
-                // What `lib.rs` gives away may be of any room.
+                // Names that `lib.rs` exports may be of any room.
                 let is_room = !other.starts_with(char::is_uppercase) || source.name == "src/lib.rs";
                 assert!(is_room, "a path that does not tell the room, as `crate::room::{other}` does: {at}");
             }
@@ -59,7 +59,7 @@ fn from_the_root(line: &str) -> Vec<&str> {
     found
 }
 
-/// Where a room's `mod.rs` has a table of its files.
+/// For rooms whose `mod.rs` has a table of its files.
 #[test]
 fn the_tables_of_rooms_have_their_modules() {
     let mut tables = 0;

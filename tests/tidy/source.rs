@@ -50,7 +50,7 @@ impl Source {
         (1..).zip(self.text.lines())
     }
 
-    /// All lines without comments and what is in strings.
+    /// All lines without comments and without the contents of strings.
     pub(crate) fn code(&self) -> impl Iterator<Item = (usize, String)> {
         self.lines().map(|(number, line)| (number, strip(line)))
     }
@@ -99,7 +99,7 @@ fn function_name(line: &str) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// A line without its comment and without what is in its strings and characters.
+/// A line without its comment and without the contents of its strings and characters.
 pub(crate) fn strip(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;
@@ -123,7 +123,7 @@ pub(crate) fn strip(line: &str) -> String {
     out
 }
 
-/// How far it is past the closing quote.
+/// The distance past the closing quote.
 fn string_len(text: &str, quote: char) -> Option<usize> {
     let mut escaped = false;
     for (at, character) in text.char_indices() {

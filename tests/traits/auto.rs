@@ -1,4 +1,4 @@
-//! Send and Sync, decided at compile time. An unconditional one would let data races into safe code.
+//! Send and Sync, checked at compile time. An unconditional implementation would allow data races in safe code.
 
 use core::cell::Cell;
 use core::error::Error;
@@ -112,7 +112,7 @@ assert_is!(InlineKeys<'static, u64, u64>: Send + Debug);
 assert_is!(InlineValues<'static, u64, u64>: Send + Debug);
 // Across an `.await`, in a walk over an owned pin.
 assert_is!(Iter<'static, u64, String>: Send + Sync + Debug + core::iter::FusedIterator);
-/// Is not `Debug`, nor are the items shown.
+/// A type that is not `Debug`; items are not shown.
 struct Mute;
 assert_is!(Iter<'static, Mute, Mute>: Debug);
 assert_is!(Keys<'static, Mute, Mute>: Debug);
@@ -192,7 +192,7 @@ assert_is_not!(koel::FilterViewOwned<Rc<[u8]>>: Send);
 assert_is!(koel::ScalableCuckooFilter: UnwindSafe + RefUnwindSafe);
 assert_is!(koel::guard::Guarded<koel::guard::HashMapStore>: UnwindSafe + RefUnwindSafe);
 assert_is_not!(Cache<u64, Cell<u64>>: UnwindSafe);
-// And so may its views, on which all operations are, and walks.
+// And so may its views, which have all operations, and walks.
 assert_is!(Pinned<'static, u64, String>: UnwindSafe + RefUnwindSafe);
 assert_is!(PinnedOwned<'static, u64, String>: UnwindSafe + RefUnwindSafe);
 assert_is!(CacheView<'static, u64, String>: UnwindSafe + RefUnwindSafe);
@@ -220,7 +220,8 @@ assert_is_not!(HashMap<Rc<u64>, u64>: Send);
 assert_is_not!(HashMap<u64, Rc<u64>>: Sync);
 assert_is!(HashMap<u64, Cell<u64>>: Send);
 assert_is_not!(HashMap<u64, Cell<u64>>: Sync);
-// Insertion through a shared map sends the value to whoever drops it: a guard that must stay on its thread must not.
+// Insertion through a shared map sends the value to the thread that drops it: a guard that must stay on its thread must not be
+// inserted.
 assert_is_not!(HashMap<u64, std::sync::MutexGuard<'static, u64>>: Sync);
 assert_is_not!(HashMap<u64, u64, NotShared>: Sync);
 assert_is_not!(InlineMap<u64, u64, NotShared>: Sync);
@@ -241,7 +242,7 @@ assert_is_not!(Drain<'static, u64, u64>: Send);
 assert_is_not!(Drain<'static, u64, Cell<u64>, OwnedGuard<'static>>: Send);
 assert_is_not!(Iter<'static, u64, Rc<u64>>: Send);
 assert_is_not!(Iter<'static, Cell<u64>, u64>: Send);
-// By a shared one others come to clones of it, and so to entries.
+// Through a shared one other threads can reach clones of it, and so entries.
 assert_is_not!(Iter<'static, Cell<u64>, u64>: Sync);
 assert_is_not!(Iter<'static, u64, Cell<u64>>: Sync);
 assert_is_not!(Iter<'static, u64, std::sync::MutexGuard<'static, u64>>: Sync);
@@ -267,7 +268,7 @@ assert_is_not!(koel::Ref<'static, u64, Cell<u64>, koel::RandomState, OwnedGuard<
 assert_is_not!(koel::Ref<'static, u64, Cell<u64>, koel::RandomState, OwnedGuard<'static>>: Send);
 assert_is_not!(koel::Ref<'static, Rc<u64>, u64, koel::RandomState, OwnedGuard<'static>>: Send);
 assert_is_not!(koel::Ref<'static, u64, u64, NotShared, OwnedGuard<'static>>: Send);
-// What a view drops where it ends may be any entry of its map; and a part need not be of a type that values tell of.
+// A view may drop any entry of its map where it ends; and the type of a part need not follow from that of values.
 assert_is_not!(koel::MappedRef<'static, u64, u64, u64>: Send);
 assert_is_not!(koel::MappedRef<'static, u64, u64, u64>: Sync);
 assert_is!(OfCached<str, String>: Send + Sync + Debug);
@@ -287,10 +288,10 @@ assert_is_not!(OfOwned<Cell<u64>, u64>: Send);
 assert_is_not!(OfOwned<Cell<u64>, u64>: Sync);
 assert_is_not!(OfOwned<Rc<u64>, u64>: Send);
 assert_is_not!(OfOwned<Cell<u64>, u64>: UnwindSafe);
-// It is never dropped with the view, and so need not be sent itself.
+// It is never dropped with the view, and so need not be `Send` itself.
 assert_is!(OfOwned<std::sync::MutexGuard<'static, u64>, u64>: Send + Sync);
 
-// Caches: as maps, and weigher, expiry function, listener and clock may be used by any thread.
+// Caches: like maps; and weigher, expiry function, listener and clock may be used by any thread.
 assert_is!(Cache<u64, String>: Send + Sync + Debug + Unpin);
 assert_is!(Cache<NotDebug, NotDebug>: Send + Sync + Debug);
 assert_is_not!(Cache<u64, Rc<u64>>: Send);
@@ -301,7 +302,7 @@ assert_is!(Cache<u64, Cell<u64>>: Send);
 assert_is!(Cache<Cell<u64>, u64>: Send);
 assert_is_not!(Cache<u64, Cell<u64>>: Sync);
 assert_is_not!(Cache<Cell<u64>, u64>: Sync);
-// Whoever evicts drops what another thread has inserted.
+// A thread that evicts drops entries that another thread has inserted.
 assert_is_not!(Cache<u64, std::sync::MutexGuard<'static, u64>>: Sync);
 assert_is_not!(Cache<u64, std::sync::MutexGuard<'static, u64>>: Send);
 assert_is!(Cache<u64, u64, NotShared>: Send);

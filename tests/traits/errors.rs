@@ -1,4 +1,4 @@
-//! Errors say which of their values was wrong, lead to what caused them, and ask nothing of keys and values.
+//! Errors say which of their values was wrong, have their causes as sources, and require nothing of keys and values.
 
 use std::error::Error;
 use std::{fmt, io};
@@ -6,7 +6,7 @@ use std::{fmt, io};
 use koel::guard::{Error as GuardError, SnapshotError};
 use koel::{Cache, CacheError, Cause, CuckooFilter, FilterError, InlineMap, LoadError, Why};
 
-/// Neither `Debug` nor `Display`: what an error hands back may be this.
+/// Neither `Debug` nor `Display`: an error may hand back such a value.
 struct Opaque;
 
 #[test]
@@ -45,7 +45,7 @@ fn a_failed_load_leads_to_its_loaders_error() {
     }
 }
 
-/// With what caused it.
+/// An error with its cause.
 #[derive(Debug)]
 struct OnFire(io::Error);
 
@@ -65,7 +65,7 @@ fn on_fire() -> OnFire {
     OnFire(io::Error::other("a spark"))
 }
 
-/// An error and what caused it, as programs print them.
+/// An error and its causes, as programs print them.
 fn chain(error: &dyn Error) -> String {
     let cause = error.source().map(chain);
     cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
@@ -86,7 +86,7 @@ fn a_guards_error_says_whose_it_is_and_nothing_twice() {
     for (error, says, because) in errors {
         assert_eq!(error.to_string(), says);
         assert_eq!(chain(&error), format!("{says}{because}"));
-        // The store's error, or what is told of the guard's.
+        // The store's error, or a description of the guard's.
         let is_stores = matches!(error, GuardError::Store(_));
         let told = |other: GuardError<_>| OnFire(io::Error::other(other.to_string()));
         let cause = error.into_store_or(told).0.to_string();

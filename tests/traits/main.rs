@@ -1,4 +1,4 @@
-//! The traits that maps and their parts implement, and those they must not.
+//! The traits that maps and their parts implement, and those that they must not implement.
 
 mod auto;
 #[path = "../common/mod.rs"]

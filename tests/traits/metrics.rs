@@ -1,4 +1,4 @@
-//! What a recorder is told of a map.
+//! What a recorder receives from a map.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -29,7 +29,7 @@ fn a_parallel_walk_sees_every_entry_once() {
     }
 }
 
-/// By the name that rayon has for it, as code that takes any collection asks.
+/// By rayon's traits, as used by code that takes any collection.
 #[test]
 fn maps_and_views_are_parallel_iterators_to_be() {
     fn keys<I: IntoParallelIterator<Item = (K, V)>, K: Send + std::hash::Hash + Eq, V: Send>(
@@ -96,7 +96,7 @@ fn parallel_collections_into_a_map_of_one_s_own_lose_nothing() {
                 HashMap::builder().capacity(room).segment_slots(segment_slots).home_cells(true).build();
             let mut inline: InlineMap<u64, u64> =
                 InlineMap::builder().capacity(room).segment_slots(segment_slots).build();
-            // A third of them are there already, and each key comes twice.
+            // A third of them are there already, and each key occurs twice.
             (0..entries / 3)
                 .for_each(|n| assert!(map.pin().insert(n, 0).is_none() && inline.insert(n, 0).is_none()));
             pool.install(|| {
@@ -115,8 +115,8 @@ fn parallel_collections_into_a_map_of_one_s_own_lose_nothing() {
     }
 }
 
-/// What some threads take out goes back to home cells that others are taking from: in the end all are free, and their memory
-/// goes. One that seems to be in use would keep it.
+/// Cells of entries that some threads remove are free again for others, which take home cells: in the end all are free, and
+/// their memory is given back. A cell that seems to be in use would keep it.
 #[test]
 fn home_cells_of_what_is_replaced_in_parallel_are_given_back() {
     const KEYS: u64 = 100_000;
@@ -125,7 +125,7 @@ fn home_cells_of_what_is_replaced_in_parallel_are_given_back() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let mut map: HashMap<u64, u64> =
             HashMap::builder().capacity(KEYS as usize).segment_slots(64).home_cells(true).build();
-        // Or it would be made anew for all pairs.
+        // Otherwise it would be rebuilt for all pairs.
         map.pin().insert(0, 0);
         // Each is new once, and then replaced.
         pool.install(|| map.par_extend((0..8 * KEYS).into_par_iter().map(|n| (n / 8, n))));
@@ -146,7 +146,7 @@ fn a_parallel_extend_inserts_nothing_if_its_iterator_or_a_hash_panics() {
     let pairs = |last: u64| {
         (0..10_000_u64).into_par_iter().map(move |n| {
             if n == last {
-                // Without the hook's words on a thread of the pool.
+                // Without the hook's message on a thread of the pool.
                 std::panic::resume_unwind(Box::new("no more"));
             }
             (n, n)
@@ -161,7 +161,7 @@ fn a_parallel_extend_inserts_nothing_if_its_iterator_or_a_hash_panics() {
         assert!(catch(|| inline.par_extend(pairs(last))).is_err());
         assert_eq!((map, inline), (HashMap::from([(20_000, 1)]), InlineMap::from([(20_000, 1)])));
     }
-    /// Of one number there is no hash.
+    /// A number; hashing one of them panics.
     #[derive(PartialEq, Eq)]
     struct Number(u64);
     impl std::hash::Hash for Number {
@@ -244,7 +244,7 @@ fn a_parallel_extend_under_the_maps_own_lock_panics() {
     panics_in_time(move || {
         let map = InlineMap::from([(0_u64, 0_u64)]);
         let _ = map.compute(0, |_| {
-            // Of a length that is not known beforehand.
+            // An iterator of unknown length.
             (&map).par_extend(many().filter(|_| true));
             Operation::<u64, ()>::Abort(())
         });
@@ -253,7 +253,7 @@ fn a_parallel_extend_under_the_maps_own_lock_panics() {
 
 #[test]
 fn a_parallel_walk_that_begins_under_the_maps_own_lock_panics() {
-    // Of many segments: of one, the thread that holds the lock would be the one to walk.
+    // With many segments: with one, the thread that holds the lock would itself be the one to walk.
     let pairs = || (0..100_000_u64).map(|n| (n, n));
     panics_in_time(move || {
         let map: HashMap<u64, u64> = pairs().collect();
@@ -285,14 +285,14 @@ fn a_parallel_walk_that_is_made_under_the_maps_own_lock_panics() {
     });
 }
 
-/// What a pool of one thread does in a task that waits: another one.
+/// Runs another task in a pool of one thread while a task of it waits.
 fn in_a_task_that_waits<T: Send>(other: impl FnOnce() -> T + Send) -> T {
     let mut answer = None;
     rayon::scope(|scope| scope.spawn(|_| answer = Some(other())));
     answer.expect("it has been run")
 }
 
-/// An error in the task that comes too early, where it would wait for what lies below it on the stack.
+/// The inner task gets an error, because it would wait for a task below it on the stack.
 #[test]
 fn a_task_that_a_loader_or_a_closure_is_made_to_run_does_not_wait_for_it() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();

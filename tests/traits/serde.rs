@@ -79,7 +79,7 @@ fn a_lying_length_is_not_believed() {
     assert!(map.len() == 3 && map.memory_usage() < 1_000_000);
 }
 
-/// The numbers of these fields.
+/// The numbers in these fields.
 fn numbers<const N: usize>(value: &Value, names: [&str; N]) -> [u64; N] {
     names.map(|name| value[name].as_u64().unwrap_or_else(|| panic!("{name} of {value}")))
 }
@@ -129,7 +129,7 @@ fn what_filters_say_of_themselves_is_told_by_names() {
     }
 }
 
-/// In forms that have bytes, and in a sequence that claims to be longer than any memory.
+/// In formats that have bytes, and in a sequence that claims to be longer than any memory.
 #[test]
 fn filters_are_read_from_bytes_and_from_sequences_that_exaggerate() {
     fn reads<'de, F: Deserialize<'de>>(bytes: &'de [u8]) -> [F; 2] {

@@ -1,4 +1,4 @@
-//! Keys that are made of a reference when they are missed.
+//! Keys that are made from a reference on a miss.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -13,7 +13,7 @@ use koel::{ByToOwned, Cache, Compute, Equivalent, HashMap, Operation, ToKey};
 
 use crate::common::catch;
 
-/// A map and a cache make a key of what is missed, once, and find it by what it was made of.
+/// A map and a cache make a key from the missed reference, once, and find it by that reference.
 #[track_caller]
 fn is_made_once<K, Q>(borrowed: &Q)
 where
@@ -59,7 +59,7 @@ fn a_key_is_made_of_what_the_standard_library_borrows_it_as() {
     is_made_once::<(u64, String), _>(&(7, "seven".to_string()));
 }
 
-/// A number that counts how often a key is made of it.
+/// A number that counts how often a key is made from it.
 struct Counting(u64, Cell<u32>);
 
 impl Hash for Counting {
@@ -174,7 +174,7 @@ type Written = HashMap<(u32, Arc<str>), Option<Writes>>;
 
 static WRITTEN: LazyLock<Written> = LazyLock::new(HashMap::new);
 
-/// A value that writes to its map as it is dropped.
+/// A value that writes to its map when it is dropped.
 struct Writes;
 
 impl Drop for Writes {
@@ -183,7 +183,7 @@ impl Drop for Writes {
     }
 }
 
-/// Else its destructor would run under the lock, and panic in unwinding.
+/// Otherwise its destructor would run under the lock, and panic during unwinding.
 #[test]
 fn what_was_to_be_inserted_is_dropped_after_the_lock_if_no_key_can_be_made() {
     let compute = || {

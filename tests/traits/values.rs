@@ -114,7 +114,7 @@ fn a_copy_has_its_original_s_bound() {
 /// Its entries are replaced by as many others when the first is cloned: the copy gets some of both.
 #[test]
 fn a_copy_of_a_full_map_takes_what_comes_while_it_is_made() {
-    /// Of whoever clones it first, what it is to do.
+    /// A task for the thread that clones this first.
     struct Busy(Arc<Mutex<Option<Task>>>);
     type Task = Box<dyn FnOnce() + Send>;
     impl Clone for Busy {
@@ -138,13 +138,13 @@ fn a_copy_of_a_full_map_takes_what_comes_while_it_is_made() {
         *busy.lock().unwrap() =
             Some(Box::new(move || fill(&weak.upgrade().expect("being cloned"), 100, &again)) as Box<_>);
         let copy = HashMap::clone(&map);
-        // Of the first segment what was there at first, of the others what has come.
+        // From the first segment the original entries, from the others the new ones.
         let len = copy.len();
         let pin = copy.pin();
         assert!(pin.keys().all(|n| (0..40).contains(n) || (100..140).contains(n)));
         assert!(pin.iter().count() == len && pin.keys().all(|n| pin.contains_key(n)));
         with_more += usize::from(len > 40);
-        // And no more than there are slots.
+        // And no more entries than there are slots.
         (5000..5100).for_each(|n| _ = pin.checked_insert(n, Busy(Arc::clone(&busy))));
         assert!(pin.len() <= len.max(copy.capacity()) + 8, "{len} and {} more", pin.len() - len);
     }
@@ -174,7 +174,7 @@ fn collecting_and_extending_keep_the_last_of_equal_keys() {
 
 #[test]
 fn an_iterator_that_lies_about_its_length_costs_nothing() {
-    /// Says it yields for ever, and yields one.
+    /// An iterator that claims to yield for ever, and yields one item.
     struct Liar(bool);
     impl Iterator for Liar {
         type Item = (u64, u64);
@@ -233,7 +233,7 @@ fn loops_go_over_pins_and_maps() {
     assert_eq!(inline.into_iter().collect::<BTreeMap<_, _>>(), owned);
 }
 
-/// Clones a walk at each of its places: the clone yields what the walk itself would have.
+/// Clones a walk at each of its positions: the clone yields what the walk itself would have yielded.
 fn forks_anywhere<I: Iterator<Item: PartialEq + Debug> + Clone>(mut walk: I, len: usize) {
     for left in (0..=len).rev() {
         assert_eq!(walk.clone().count(), left);
@@ -264,7 +264,7 @@ fn a_walk_that_is_cloned_goes_on_from_its_place() {
     forks_anywhere(cache.iter(), 100);
 }
 
-/// What a walk says is the least that comes is no more than does; and it says so once it has begun.
+/// The lower bound of a walk's size hint is no more than the number of items, also once it has begun.
 fn promises_what_it_has<I: Iterator>(mut walk: I, len: usize) {
     let mut promised = 0;
     for left in (0..=len).rev() {
@@ -314,7 +314,7 @@ fn maps_are_extended_by_references_to_pairs() {
     assert_eq!(inline.into_iter().collect::<BTreeMap<_, _>>(), expected);
 }
 
-/// What it has seen is seen by neither again, and what is there throughout by each, once; and what was removed lives on.
+/// Neither sees again what the walk has seen; each sees once what is there throughout; and removed entries live on.
 #[test]
 fn a_clone_of_a_walk_outlives_it_while_the_map_grows() {
     let map: HashMap<u64, String> = HashMap::builder().segment_slots(16).build();
@@ -339,7 +339,7 @@ fn a_clone_of_a_walk_outlives_it_while_the_map_grows() {
     }
 }
 
-/// By whatever name it is asked for, a value is made once, and one that cannot be made is not there.
+/// With every method, a value is made once, and one that cannot be made is not there.
 #[test]
 fn what_is_absent_is_made_once_or_not_at_all() {
     let map: HashMap<String, u64> = HashMap::new();
@@ -384,7 +384,7 @@ fn views_of_a_map_agree() {
     assert_eq!((map.len(), pin.keys().copied().max()), (17, Some(48)));
 }
 
-/// Public keys, say: of a length that no power of two is, and one beyond all that `bytemuck` has by itself.
+/// Public keys, for instance: of a length that is not a power of two, and one beyond those that `bytemuck` itself supports.
 #[test]
 fn arrays_of_any_length_are_plain_data() {
     let keys: InlineMap<[u8; 33], [u16; 77]> = (0..200).map(|n| ([n; 33], [u16::from(n); 77])).collect();

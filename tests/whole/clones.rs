@@ -1,4 +1,4 @@
-//! Clones of maps: they are copied as they are, without hashing, if they are mostly full, whatever is written meanwhile.
+//! Clones of maps: maps that are mostly full are copied as they are, without hashing, whatever is written meanwhile.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use koel::{HashMap, HashSet, InlineMap};
 use crate::common::hashers::{CONSTANT, Hashing, TWENTY_COLLIDE, Through, hashed};
 use crate::common::{AnyMap, Config, SetAtEnd, Words, fixed_configs, growing_configs, laws, seeded};
 
-/// Clones, and tells how often that hashed.
+/// Clones, and returns how often that hashed.
 fn cloned<M: Clone>(map: &M) -> (M, usize) {
     let before = hashed();
     let copy = map.clone();
@@ -41,7 +41,7 @@ fn a_map_is_copied_without_hashing_and_has_as_many_slots() {
     assert!(hashed == 0 && copy == set);
 }
 
-/// Where a key's home cell is, its hash says: each is hashed once.
+/// A key's hash determines its home cell: each key is hashed once.
 #[test]
 fn a_copy_has_home_cells_where_its_original_has() {
     let builder = HashMap::<u64, u64>::builder().capacity(5000).home_cells(true).hasher(Hashing::default());
@@ -57,7 +57,7 @@ fn a_copy_has_home_cells_where_its_original_has() {
     assert!(hashed == 0 && copy == map);
 }
 
-/// One that has grown was made for nothing: neither has it home cells, nor chunks of megabytes.
+/// A map that has grown was made without a capacity: it has neither home cells nor chunks of megabytes.
 #[test]
 fn a_copy_takes_no_more_memory_than_its_original() {
     for keys in [1000, 300_000, 470_000] {
@@ -84,7 +84,7 @@ fn of_a_mostly_empty_map_a_clone_is_made_for_what_is_there() {
     assert!(copy == map && copy.capacity() < map.capacity() / 2, "{} slots", copy.capacity());
 }
 
-/// What is copied can be done with as with its original: found, replaced, removed, and it grows.
+/// Entries of a copy can be found, replaced and removed as in the original, and the copy grows.
 fn goes_on_as_its_original<M: Words>() {
     for config in growing_configs().into_iter().chain(fixed_configs(4000)) {
         let map = M::build(config, seeded(1));
@@ -111,7 +111,7 @@ fn goes_on_as_its_original<M: Words>() {
     }
 }
 
-/// What no bucket has room for is in the copy as well.
+/// Entries for which no bucket has room are in the copy as well.
 fn has_what_collides<M: AnyMap<Key = u64, Value = u64, Hasher = Through>>() {
     for (hasher, keys) in [(CONSTANT, 40), (TWENTY_COLLIDE, 2000)] {
         let map = M::build(Config::GROWING, hasher);
@@ -123,7 +123,7 @@ fn has_what_collides<M: AnyMap<Key = u64, Value = u64, Hasher = Through>>() {
     }
 }
 
-/// A thread inserts and removes, and the map grows, while it is cloned: what is there throughout is in each copy.
+/// A thread inserts and removes, and the map grows, while it is cloned: entries that are there throughout are in each copy.
 fn has_all_that_stays<M: Words>() {
     const STAY: u64 = 2000;
     const BESIDE: u64 = 6000;
@@ -168,7 +168,7 @@ laws! { <u64, u64, Through>
     has_what_collides => a_copied_hash_map_has_what_collides, a_copied_inline_map_has_what_collides;
 }
 
-/// The first value to be cloned makes the map grow that is being cloned.
+/// The first value to be cloned makes the map that is being cloned grow.
 struct Grower(u64);
 
 static MAP: LazyLock<HashMap<u64, Grower>> = LazyLock::new(|| HashMap::builder().segment_slots(64).build());

@@ -1,5 +1,5 @@
-//! Filling a map that nobody else uses, by `extend`, `collect` and `clone`: what is in it afterwards, how much room it has,
-//! and that others may use it then as any map.
+//! Filling a map with exclusive access, by `extend`, `collect` and `clone`: its contents afterwards, its room, and that it can
+//! then be used as any map.
 
 use std::collections::HashMap as Model;
 
@@ -21,7 +21,7 @@ fn assert_holds<M: Words>(map: &M, model: &Model<u64, u64>, what: &str) {
     assert!((0..1000).all(|key| map.get(&(u64::MAX - key)).is_none()), "{what}");
 }
 
-/// What is replaced is not put anew; what is in the overflow was not put.
+/// A replaced entry is not put again; an entry in the overflow was not put.
 fn assert_put_once<M: Words>(map: &M, what: &str) {
     let stats = map.stats();
     let put = stats.path_lengths.iter().sum::<u64>() + stats.overflow as u64;
@@ -35,7 +35,7 @@ fn is_filled_like_a_model<M: Words>() {
             let what = format!("{} {config:?} of {entries}", M::NAME);
             let mut map = M::build(config, seeded(entries));
             let mut model = Model::new();
-            // New ones, each twice; the same and a quarter more; and others, of which nobody says how many they are.
+            // New keys, each twice; the same and a quarter more; and others, whose number is not announced.
             let rounds = [(0..entries, 3), (0..entries * 5 / 4, 5), (entries..entries * 3 / 2, 7)];
             for (round, (keys, factor)) in rounds.into_iter().enumerate() {
                 let pairs = || keys.clone().flat_map(|key| [(key, 0), (key, key.wrapping_mul(factor))]);
@@ -54,7 +54,7 @@ fn is_filled_like_a_model<M: Words>() {
     }
 }
 
-/// Threads read what stays, and replace, remove and insert.
+/// Threads read entries that stay, and replace, remove and insert others.
 fn others_may_use<M: Words>(map: &M, entries: u64) {
     let stays = entries.min(50);
     std::thread::scope(|scope| {
@@ -86,7 +86,7 @@ fn what_promises_nothing_makes_a_map_grow() {
     assert_eq!((map.len(), inline.len()), (10_000, 10_000));
 }
 
-/// Each search in vain is one, though it is made twice.
+/// Each unsuccessful search counts once, though it is made twice.
 #[test]
 fn a_search_in_vain_is_counted_once() {
     let mut alone: HashMap<u64, u64, Through> = HashMap::with_hasher(CONSTANT);
@@ -95,7 +95,7 @@ fn a_search_in_vain_is_counted_once() {
     assert_eq!((stats.overflow, stats.failed_searches), (992, 992), "{stats:?}");
 }
 
-/// As `with_capacity` makes it; and the builder's options stay.
+/// As by `with_capacity`; and the builder's options stay.
 #[test]
 fn an_empty_map_is_made_anew_for_what_is_promised() {
     let pairs = || (0..10_000).map(|n| (n, n));
@@ -107,7 +107,7 @@ fn an_empty_map_is_made_anew_for_what_is_promised() {
         let mut map: HashMap<u64, u64, _> = AnyMap::build(config, seeded(1));
         map.extend_alone(pairs());
         let stats = map.stats();
-        // Where by chance more come than a segment has room for, it splits.
+        // If by chance more keys fall into a segment than it has room for, it splits.
         assert!(stats.segments >= 10_000 / 64 && stats.splits < 100, "{stats:?}");
     }
     let mut roomy: InlineMap<u64, u64> = InlineMap::with_capacity(30_000);
@@ -123,7 +123,8 @@ fn an_empty_map_is_made_anew_for_what_is_promised() {
     assert!(bounded.len() >= 100 && bounded.iter().all(|(key, value)| key == value));
 }
 
-/// Made for many, entries have home cells, and large tables huge pages: by the bytes that they take.
+/// In a map made for many entries, these have home cells, and large tables have huge pages: this is checked by the memory they
+/// take.
 #[test]
 fn what_is_collected_takes_as_much_memory_as_what_was_made_for_it() {
     const MANY: u64 = 450_000;
@@ -143,7 +144,7 @@ fn every_value_is_dropped_once() {
     Extend::extend(&mut map, pairs(250..750));
     let copy = map.clone();
     assert_eq!((map.len(), copy.len()), (750, 750));
-    // What was removed before goes with the table that is replaced.
+    // Entries removed before go with the table that is replaced.
     map.clear();
     Extend::extend(&mut map, pairs(0..5000));
     assert!(map.len() == 5000 && copy.pin().iter().all(|(key, value)| *key == value.n));
@@ -151,7 +152,7 @@ fn every_value_is_dropped_once() {
     ledger.assert_settled("filled alone");
 }
 
-/// What was allowed to the overflow while it was filled is not what the copy allows to its own.
+/// The overflow that was allowed while the map was filled is not what its copy allows.
 fn bounds_its_copy<M: AnyMap<Key = u64, Value = u64, Hasher = Through>>() {
     let map = M::build(Config::fixed(100), CONSTANT);
     let taken = (0..1000).take_while(|key| map.checked_insert(*key, 0).is_ok()).count();

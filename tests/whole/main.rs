@@ -1,4 +1,4 @@
-//! What is done to a map as a whole.
+//! Operations on a map as a whole.
 
 mod clones;
 #[path = "../common/mod.rs"]

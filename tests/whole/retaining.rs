@@ -1,4 +1,4 @@
-//! `retain`: what goes and what stays, wherever it has been moved meanwhile, and where the closure panics.
+//! `retain`: which entries go and which stay, wherever they have been moved meanwhile, and if the closure panics.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ fn keys<M: AnyMap<Key = u64>>(map: &M) -> BTreeSet<u64> {
     keys
 }
 
-/// Each is asked about once; of few and of many, of which few, many or all go.
+/// The closure is asked about each entry once; with few and with many entries, of which few, many or all go.
 fn asks_once_about_each<M: Words>() {
     for config in growing_configs().into_iter().chain(fixed_configs(5000)) {
         for go in [1, 2, 7, 5000] {
@@ -38,7 +38,7 @@ fn asks_once_about_each<M: Words>() {
     }
 }
 
-/// Wherever it panics: what was to go before has gone, and nothing else.
+/// Wherever it panics: the entries refused before have gone, and nothing else.
 fn has_removed_what_was_to_go_before_a_panic<M: Words>() {
     for calls in [0, 1, 30, 31, 32, 500, 1999] {
         let map: M = filled(Config::GROWING.segments_of(64), 2000);
@@ -60,13 +60,13 @@ fn has_removed_what_was_to_go_before_a_panic<M: Words>() {
     }
 }
 
-/// The closure makes the map grow: what it has refused is in other slots and segments by then, and goes all the same.
+/// The closure makes the map grow: refused entries are in other slots and segments by then, and go all the same.
 fn removes_what_has_moved_meanwhile<M: Words>() {
     for segment_slots in [8, 64, 4096] {
         let map: M = filled(Config::GROWING.segments_of(segment_slots), 1000);
         let next = Cell::new(10_000);
         map.retain(|key, _| {
-            // A hundred for each that is refused: segments split before it is removed.
+            // A hundred new keys for each that is refused: segments split before it is removed.
             for new in next.get()..(next.get() + 100).min(30_000) {
                 let _ = map.insert(new, 0);
                 next.set(new + 1);
@@ -77,26 +77,27 @@ fn removes_what_has_moved_meanwhile<M: Words>() {
     }
 }
 
-/// Of what was replaced after it was refused, it is asked again; of what was removed, not.
+/// It is asked again about an entry that was replaced after it was refused, but not about one that was removed.
 fn asks_about_what_has_come_instead<M: Words>() {
     let map: M = filled(Config::GROWING, 300);
     let mut last = None;
     map.retain(|key, value| {
-        // The one before, which was refused and is still there, or has gone.
+        // The previous entry, which was refused and is still there, or has gone.
         match last.replace(*key) {
             Some(before) if before % 3 == 0 => _ = map.insert(before, 1),
             Some(before) if before % 3 == 1 => _ = map.remove(&before),
             _ => {}
         }
-        // What has come is kept.
+        // The new value is kept.
         *value == 1
     });
-    // But for what came back when it had gone already, and was not seen again, nothing is there that was not kept.
+    // Except keys that came back after they had gone already, and were not seen again, nothing is there that was not kept.
     assert!(map.values().iter().all(|value| *value == 1) && map.len() <= 100, "{}", M::NAME);
     assert!(map.len() > 50 && keys(&map).iter().all(|key| key % 3 == 0), "{} of {}", map.len(), M::NAME);
 }
 
-/// Two that were refused have moved when it is asked about what has replaced one of them, and panics: the other goes.
+/// Two refused entries have moved when the closure is asked about the value that has replaced one of them, and panics: the
+/// other goes.
 fn removes_the_others_where_it_panics_of_one_that_has_moved<M: Words>() {
     for replaced in 0..4 {
         let map: M = filled(Config::GROWING.segments_of(64), 4);
@@ -106,7 +107,7 @@ fn removes_the_others_where_it_panics_of_one_that_has_moved<M: Words>() {
                 assert_ne!(*value, 7, "as planned");
                 asked += 1;
                 if asked == 4 {
-                    // All have been refused, but for this one, and none is where it was.
+                    // All have been refused except this one, and none is where it was.
                     (100..400).for_each(|key| _ = map.insert(key, key));
                     let _ = map.insert(replaced, 7);
                 }
@@ -121,13 +122,13 @@ fn removes_the_others_where_it_panics_of_one_that_has_moved<M: Words>() {
 
 thread_local!(static FUSE: Cell<bool> = const { Cell::new(false) });
 
-/// Numbers hash to themselves; but when the fuse is lit, some numbers' hashes panic.
+/// Numbers hash to themselves; but when the fuse is lit, hashing some numbers panics.
 const FUSED: Through = Through(|n| {
     assert!(!FUSE.get() || n % 7 != 3, "as planned, too");
     n.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 });
 
-/// What was refused has moved, and some of it cannot be hashed: the rest goes, and the first panic goes on.
+/// Refused entries have moved, and some of them cannot be hashed: the rest goes, and the first panic is passed on.
 fn removes_the_others_where_hashes_panic_as_well<M: AnyMap<Key = u64, Value = u64, Hasher = Through>>() {
     let map = M::build(Config::GROWING.segments_of(64), FUSED);
     (0..20).for_each(|key| assert!(map.checked_insert(key, key).is_ok()));
@@ -171,7 +172,7 @@ laws! {
         an_inline_map_asks_about_what_has_come_instead;
 }
 
-/// What no bucket has room for goes as well.
+/// Entries for which no bucket has room go as well.
 fn removes_what_collides<M: AnyMap<Key = u64, Value = u64, Hasher = Through>>() {
     let map = M::build(Config::GROWING, CONSTANT);
     (0..100).for_each(|key| assert!(map.checked_insert(key, key).is_ok()));
