@@ -161,7 +161,7 @@ fn what_is_taken_is_the_caller_s_and_waits_for_no_view() {
     }
 }
 
-/// What was replaced in place is the caller's as well.
+/// A value that was replaced in place belongs to the caller as well.
 #[test]
 fn a_value_that_is_replaced_in_place_is_dropped_there() {
     let ledger = Ledger::new();

@@ -154,7 +154,7 @@ fn a_part_of_a_cached_value_lives_as_long_as_its_view() {
     assert_eq!(*last, 3);
 }
 
-/// References to values, all at the same time, beside keys; then entries by value.
+/// References to values, all at the same time, along with keys; then entries by value.
 #[test]
 fn a_map_of_one_s_own_is_changed_in_place() {
     let mut map: HashMap<u64, String> = (0..KEYS).map(|n| (n, n.to_string())).collect();

@@ -23,7 +23,7 @@ impl<S: Store> Guarded<S> {
     ///
     /// # Errors
     ///
-    /// The store's. It depends on the store which of the writes were then done; the guard is right either way.
+    /// The store's error. It depends on the store which of the writes were then done; the guard is right either way.
     ///
     /// # Panics
     ///
@@ -59,10 +59,10 @@ impl<S: Store> Guarded<S> {
     ///
     /// # Errors
     ///
-    /// The function's. Any or none of the writes may have happened then: the guard asks the store. A function that decides to
-    /// write nothing should rather return which keys are there. After an error the filter keeps one extra fingerprint of each
-    /// key that was to be put and is there, and many of these make it worse, until it is rebuilt. After such an answer it keeps
-    /// one of each key that is not there.
+    /// The function's error. Any or none of the writes may have happened then: the guard asks the store. A function that
+    /// decides to write nothing should rather return which keys are there. After an error the filter keeps one extra
+    /// fingerprint of each key that was to be put and is there, and many of these make it worse, until it is rebuilt. After
+    /// such an answer it keeps one of each key that is not there.
     ///
     /// # Panics
     ///

@@ -74,7 +74,7 @@ pub(super) struct Bloom {
 }
 
 impl Bloom {
-    /// An empty filter for this many keys.
+    /// Creates an empty filter for this many keys.
     pub(super) fn new(keys: u64, rate: f64) -> Result<Self, FilterError> {
         if !(rate > 0.0 && rate < 1.0) {
             return Err(FilterError::Rate { requested: rate });

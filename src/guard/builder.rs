@@ -232,7 +232,7 @@ impl<S: Store> Builder<S> {
         }
     }
 
-    /// What can go wrong before there is a guard.
+    /// The steps that can fail before there is a guard.
     fn begin(&self) -> Result<Begun, Error<S::Error>> {
         let mut plan = Plan { filter: self.filter, rate: self.rate, hasher: Xxh3::default() };
         // To report at once an error that the scan would report later.

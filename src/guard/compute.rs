@@ -19,9 +19,9 @@ pub enum Computed<T> {
 }
 
 impl<S: Store> Guarded<S> {
-    /// Reads a key's value, and atomically puts, deletes or leaves it, as `decide` says, which is given the value, if there is
-    /// one. When the decision is carried out, the store still has the value that `decide` saw. So a key can be put only if it
-    /// is absent, or a value replaced only if it is the expected one.
+    /// Reads a key's value and puts, deletes or leaves it, as `decide` says, which is given the value, if there is one. When
+    /// the decision is carried out, the store still has the value that `decide` saw. So a key can be put only if it is absent,
+    /// or a value replaced only if it is the expected one.
     ///
     /// `decide` runs with nothing locked, and is called again if a key of the same stripe, which is one in a thousand, was
     /// written to meanwhile, or a [rebuild](Guarded::rebuild) has begun. So it must not write through this guard itself, nor
@@ -30,7 +30,7 @@ impl<S: Store> Guarded<S> {
     ///
     /// # Errors
     ///
-    /// The store's. It depends on the store whether the decision was then carried out; the guard is right either way.
+    /// The store's error. It depends on the store whether the decision was then carried out; the guard is right either way.
     ///
     /// # Panics
     ///

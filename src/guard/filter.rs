@@ -119,7 +119,7 @@ pub(super) fn with_spare(keys: u64) -> u64 {
     keys.saturating_add(keys / 4)
 }
 
-/// What became of a fingerprint.
+/// The outcome of adding a fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Added {
     /// It is in the filter.
@@ -186,7 +186,7 @@ impl Active {
             return Added::Placed;
         }
         if !self.crowded[stripe].swap(true, Ordering::Relaxed) {
-            // Relaxed, here and below: a number.
+            // Relaxed, here and below: only a number.
             self.crowded_stripes.fetch_add(1, Ordering::Relaxed);
         }
         Added::Crowded

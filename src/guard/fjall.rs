@@ -53,7 +53,7 @@ pub struct FjallStore {
     durable: bool,
 }
 
-/// What a writer knows of the last write.
+/// What a writer knows about the last write.
 #[derive(Debug, Default)]
 struct Writing {
     /// It was committed, as durably as the store is set to now. Otherwise the database as it is seen now need not be the

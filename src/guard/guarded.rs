@@ -58,7 +58,7 @@ impl<S: Store> Guarded<S> {
     ///
     /// # Errors
     ///
-    /// The store's. It depends on the store whether the pair was then put; the guard is right either way.
+    /// The store's error. It depends on the store whether the pair was then put; the guard is right either way.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore};
@@ -113,7 +113,7 @@ impl<S: Store> Guarded<S> {
     ///
     /// # Errors
     ///
-    /// The store's. It depends on the store whether the key was then deleted; the guard is right either way.
+    /// The store's error. It depends on the store whether the key was then deleted; the guard is right either way.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore};
@@ -353,7 +353,8 @@ impl<S: Store> Guarded<S> {
     ///
     /// # Errors
     ///
-    /// The store's. If a key that the filter takes for absent was found before the error, the filter is rebuilt all the same.
+    /// The store's error. If a key that the filter takes for absent was found before the error, the filter is rebuilt all the
+    /// same.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore};

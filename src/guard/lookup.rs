@@ -27,7 +27,7 @@ struct Lookup<'k> {
     seen: Seen,
 }
 
-/// What the filter and the memory of false positives say of a key.
+/// The judgement of the filter and the memory of false positives about a key.
 enum Judgement {
     /// Surely absent.
     Absent,
@@ -66,7 +66,7 @@ impl<S: Store> Guarded<S> {
     ///
     /// # Errors
     ///
-    /// The store's.
+    /// The store's error.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore};
@@ -148,7 +148,7 @@ impl<S: Store> Guarded<S> {
     ///
     /// # Errors
     ///
-    /// The store's.
+    /// The store's error.
     ///
     /// ```
     /// use koel::guard::{Guarded, HashMapStore};
@@ -177,7 +177,7 @@ impl<S: Store> Guarded<S> {
     ///
     /// # Errors
     ///
-    /// The store's.
+    /// The store's error.
     ///
     /// # Panics
     ///

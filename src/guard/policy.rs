@@ -78,7 +78,7 @@ pub struct BloomPolicy {
 }
 
 impl BloomPolicy {
-    /// A policy with this many bits per key: 10 let about one absent key in a hundred pass.
+    /// Creates a policy with this many bits per key: 10 let about one absent key in a hundred pass.
     #[must_use]
     pub fn new(bits_per_key: usize) -> Self {
         BloomPolicy { bits_per_key: bits_per_key.min(MOST_BITS) }
@@ -160,8 +160,8 @@ pub struct CuckooPolicy {
 }
 
 impl CuckooPolicy {
-    /// A policy with this rate of false positives, above 0 and below 1. The lowest rate is 1e-8, which is what fingerprints of
-    /// 32 bits can do; rates below it are raised to it.
+    /// Creates a policy with this rate of false positives, above 0 and below 1. The lowest rate is 1e-8, which is what
+    /// fingerprints of 32 bits can do; rates below it are raised to it.
     ///
     /// # Panics
     ///

@@ -26,7 +26,7 @@ const FEWEST_WRITES: u64 = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// What the guard is doing.
+    /// The state of the guard's filter.
     pub phase: Phase,
     /// Keys that the current or last scan has seen.
     pub scanned: u64,

@@ -254,8 +254,8 @@ impl RedbStore {
 
     /// Sets whether a write is on disk when it returns, which is the default. Otherwise it is visible to all when it returns,
     /// and on disk after [`RedbStore::sync`], or when the database has been dropped, with the last `Arc` of it. If the process
-    /// is killed, the system crashes or the disk is full, the last writes are lost, all of them from some moment on; the guard
-    /// is right nevertheless. redb needs memory for what is not on disk.
+    /// is killed, the system crashes or the disk is full, writes since then are lost, all of them from some moment on; the
+    /// guard is right nevertheless. redb needs memory for what is not on disk.
     ///
     /// For pairs that are known before a guard is opened, use [`RedbStore::load`].
     ///

@@ -106,14 +106,14 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// The store's.
+    /// The store's error.
     fn get(&self, key: &[u8]) -> Result<Option<Value>, Self::Error>;
 
     /// Returns the values of many keys, in their order. By default it looks them up one after the other.
     ///
     /// # Errors
     ///
-    /// The store's.
+    /// The store's error.
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, Self::Error> {
         keys.iter().map(|key| self.get(key)).collect()
     }
@@ -122,7 +122,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// The store's.
+    /// The store's error.
     fn contains_key(&self, key: &[u8]) -> Result<bool, Self::Error> {
         Ok(self.get(key)?.is_some())
     }
@@ -131,7 +131,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// The store's; also for a key or a value that is longer than it takes.
+    /// The store's error; also for a key or a value that is longer than it takes.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Self::Error>;
 
     /// Deletes a key. Returns whether it was there. Its absence must be as durable as a write: a store that skips the write of
@@ -139,7 +139,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// The store's.
+    /// The store's error.
     fn delete(&self, key: &[u8]) -> Result<bool, Self::Error>;
 
     /// Does several writes, each of another key. Returns, for each, whether its key was there before.
@@ -149,7 +149,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// The store's, from any of them.
+    /// The store's error, from any of them.
     fn write_many(&self, writes: &[Write<'_>]) -> Result<Vec<bool>, Self::Error> {
         let each = writes.iter().map(|write| match *write {
             Write::Put(key, value) => self.put(key, value),
@@ -163,14 +163,14 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// The store's, from the call or from any step of the iterator.
+    /// The store's error, from the call or from any step of the iterator.
     fn scan_keys(&self) -> Result<impl Iterator<Item = Scanned<Self::Error>>, Self::Error>;
 
     /// Returns which state of which history the store is in.
     ///
     /// # Errors
     ///
-    /// The store's.
+    /// The store's error.
     fn generation(&self) -> Result<Generation, Self::Error>;
 
     /// Moves on to another generation, and changes nothing else. The guard calls this when somebody has written around it
@@ -181,7 +181,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// The store's.
+    /// The store's error.
     fn renew_generation(&self) -> Result<(), Self::Error> {
         Ok(())
     }

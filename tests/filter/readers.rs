@@ -37,7 +37,7 @@ fn all_read<T>(
         let cut = read(&mut (&bytes[..at]).chain(Broken)).err().expect("it is cut");
         assert!(matches!(cut, FilterError::Io(_)), "{at}: {cut}");
     }
-    // What follows belongs to somebody else.
+    // The bytes that follow belong to somebody else.
     let mut both = [bytes, b"rest"].concat();
     let mut rest = &both[..];
     read(&mut rest).unwrap();

@@ -1,5 +1,5 @@
-//! The fuzzer's harness without the fuzzer: every committed input, every truncation of it and every flip of a byte; and some at
-//! random, more of them with `KOEL_FUZZ_ROUNDS`. What `fuzz/run` finds becomes one of these inputs.
+//! The fuzzer's harness without the fuzzer: every committed input, every truncation of it and every flip of a byte; and some
+//! random ones, more of them with `KOEL_FUZZ_ROUNDS`. An input that `fuzz/run` finds becomes one of these.
 
 #[path = "../../fuzz/harness/mod.rs"]
 mod harness;

@@ -24,7 +24,7 @@ pub enum Task {
 }
 
 impl Task {
-    /// What the tables call it.
+    /// Its name in the tables.
     pub fn name(self) -> String {
         match self {
             Task::Insert => "insert".to_owned(),

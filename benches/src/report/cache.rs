@@ -1,4 +1,4 @@
-//! What was measured of caches.
+//! The measurements of caches.
 
 use serde::Serialize;
 
