@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use koel::{Cache, HashMap, InlineCache, InlineMap, Operation};
 
-/// Checks that `remove` panics, and that another thread completes `write` before the hook of that panic returns.
+/// Whether `remove` panics, and another thread completes `write` before the hook of that panic returns.
 fn lets_others_write<T: Send + Sync + 'static>(shared: T, remove: fn(&T), write: fn(&T)) -> bool {
     let shared = Arc::new(shared);
     let (told, tell) = mpsc::channel();

@@ -28,9 +28,9 @@ pub struct Guarded<S: Store> {
     workers: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// A panic of the store leaves the guard whole.
+/// A panic of the store leaves the guard intact.
 impl<S: Store + RefUnwindSafe> RefUnwindSafe for Guarded<S> {}
-/// A panic of the store leaves the guard whole.
+/// A panic of the store leaves the guard intact.
 impl<S: Store + RefUnwindSafe> UnwindSafe for Guarded<S> {}
 
 impl<S: Store> Guarded<S> {

@@ -29,7 +29,7 @@ struct Lookup<'k> {
 
 /// The judgement of the filter and the memory of false positives about a key.
 enum Judgement {
-    /// Surely absent.
+    /// Certainly absent.
     Absent,
     /// Perhaps present.
     Perhaps(Asked),

@@ -147,7 +147,7 @@ impl RedbStore {
     }
 
     /// Uses a table of yours, in a database that may have others. It maps bytes to bytes, as `TableDefinition<&[u8], &[u8]>`
-    /// does, and is created if it is not there. Other types are converted to bytes, as by `str::as_bytes` and
+    /// does, and is created if it is not there. Convert keys and values of other types to bytes, as by `str::as_bytes` and
     /// `u64::to_be_bytes`.
     ///
     /// Each table has a store, and a guard, of its own; they share the database, as an `Arc`. The [`Generation`] of a table

@@ -131,7 +131,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// The store's error; also for a key or a value that is longer than it takes.
+    /// The store's error, also for a key or a value that is longer than it accepts.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, Self::Error>;
 
     /// Deletes a key. Returns whether it was there. Its absence must be as durable as a write: a store that skips the write of

@@ -21,7 +21,7 @@ fn poll<T>(task: impl Future<Output = T> + Unpin) -> Poll<T> {
     pin!(task).poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Whether a thread or a task reserves it, by value or by reference.
+/// No matter whether a thread or a task reserves it, by value or by reference.
 #[test]
 fn who_waits_gets_what_is_inserted() {
     type Reserves = fn(&Cache<String, u64>) -> Result<u64, koel::DetachedReservation<'_, String, u64>>;
@@ -114,8 +114,8 @@ fn what_is_done_while_a_key_is_being_loaded_is_told_by_a_table() {
     }
 }
 
-/// Whether the reservation is given up or lost in a panic; and whether the next caller has a loader, or reserves the key in
-/// turn.
+/// No matter whether the reservation is given up or lost in a panic, and whether the next caller has a loader or reserves the
+/// key in turn.
 #[test]
 fn a_key_that_is_reserved_in_vain_is_the_next_ones() {
     for panics in [false, true] {

@@ -160,7 +160,7 @@ fn a_transfer_that_growth_interrupts_does_not_end_in_a_filter() {
 fn one_kind_is_not_taken_for_the_other() {
     let (grown, fixed) =
         (grown(20_000).to_bytes(), CuckooFilter::from_keys(0..100, 0.01).unwrap().to_bytes());
-    /// Checks that the error is that the bytes are of this kind, which was not asked for.
+    /// Whether the error is that the bytes are of this kind, which was not asked for.
     fn is_kind<T>(result: Result<T, FilterError>, grows: bool) -> bool {
         matches!(result, Err(FilterError::Bytes(BytesError::Kind { scalable })) if scalable == grows)
     }
