@@ -15,7 +15,8 @@ const SHARED: usize = if SCHEDULED {
     6
 };
 
-/// Which guard lives, if one does. Written by its thread alone, except `calls`.
+/// Which guard lives, if one does. Written by its thread alone, except `calls`; a record that a collector lends, by the thread
+/// that has the guard, or by the last of those that share it.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct Record {

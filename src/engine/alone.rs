@@ -33,9 +33,9 @@ impl<P: Payload> Directory<P> {
     ///
     /// # Safety
     ///
-    /// As long as the returned value lives, nobody else reads or writes the segment that covers the digest, except a writer
-    /// that locks it for what it was before, finds that it is not current, and lets go; and nobody frees segments or roots that
-    /// were replaced.
+    /// As long as the returned value lives, nobody else reads or writes the segment that covers the digest, except to count its
+    /// items by `len`, or as a writer that locks it for what it was before, finds that it is not current, and lets go; and
+    /// nobody frees segments or roots that were replaced.
     #[inline]
     pub(crate) unsafe fn find_alone(
         &self,

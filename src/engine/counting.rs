@@ -86,7 +86,7 @@ fn each_current<P: Payload, T>(root: Root<'_, P>, ask: impl Fn(&Segment<P>) -> T
     (0..root.len).filter_map(move |index| {
         loop {
             let pointer = root.entry(index).load(crate::reclaim::PROTECTED);
-            // SAFETY: as in `Directory::locate`.
+            // SAFETY: as in `Directory::locate_from`.
             let segment = unsafe { &*pointer };
             // All stripes change when a segment is emptied, and when it is filled, to be used anew [I8]: a segment to which
             // several entries lead is asked once, but not one that was replaced at the entry before and has come back at this

@@ -212,10 +212,11 @@ impl<P: Payload> Directory<P> {
     #[inline(always)]
     pub(super) fn is_current(&self, prefix: u32, segment: &Segment<P>) -> bool {
         step();
-        // Acquire, in `locate_from`: pairs with the Releases of `set_root` and `publish`: if the segment has been used anew and
-        // led back to, the version that is read next shows it [R4]. Relaxed would do: a reader's next step is the Acquire
-        // fence in `unchanged`, and for a writer [W1] the lock it holds orders these loads after all that its earlier
-        // holders did, the replacing of this segment among it.
+        // Acquire, in `root`: pairs with the Release of `set_root`: the entries of a root that has just doubled are seen.
+        // Acquire, in `locate_from`: pairs with the Release of `publish`: if the segment has been used anew and led back to,
+        // the version that is read next shows it [R4]. For the entry Relaxed would do: a reader's next step is the Acquire
+        // fence in `unchanged`, and for a writer [W1] the lock it holds orders this load after all that its earlier holders
+        // did, the replacing of this segment among it.
         core::ptr::eq(self.locate(prefix).segment(), segment)
     }
 

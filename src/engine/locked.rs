@@ -60,8 +60,8 @@ impl<'a, P: Payload> LockedAlone<'a, P> {
     ///
     /// # Safety
     ///
-    /// As long as this lives, nobody else reads or writes the segment. Another thread may only lock it, find that it is not the
-    /// segment it was looking for, and let go.
+    /// As long as this lives, nobody else reads or writes the segment, except by atomics outside the state to count its items.
+    /// Another thread may only lock it, find that it is not the segment it was looking for, and let go.
     #[inline]
     pub(super) unsafe fn alone(segment: SegmentRef<'a, P>) -> Self {
         // SAFETY: the caller's.

@@ -28,7 +28,8 @@ const AT_A_TIME: usize = SLOTS_PER_COPY_AHEAD / SLOTS as usize;
 
 impl<P: Payload> Directory<P> {
     /// Splits a segment that has no overflow; `writing` becomes a lock on the half that covers `prefix`. On an error, or if
-    /// `rehash` panics, nothing has changed except what has been copied ahead.
+    /// `rehash` panics, nothing has changed except what has been copied ahead, and split bits, which are not read before the
+    /// segment has split [G8].
     pub(super) fn split<'a>(
         &'a self,
         writing: &mut Writing<'a, P>,

@@ -1,4 +1,5 @@
-//! [`Chunk`]: memory that a slab has from the allocator, and what a [`Sorting`](super::sorting::Sorting) knows of it.
+//! [`Chunk`]: memory that a slab has from the allocator, with the knowledge that a [`Sorting`](super::sorting::Sorting) has of
+//! its pieces.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -6,15 +7,15 @@ use core::ptr::NonNull;
 use super::magazine::Free;
 use crate::engine::Meter;
 
-/// What becomes of a chunk that is being sorted.
+/// What a sorting does with a chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum Fate {
-    /// It stays, and its free pieces are given away.
+    /// The chunk stays, and its free pieces are given away.
     #[default]
     Kept,
     /// Its free pieces are withheld, until all of its pieces are free.
     Emptied,
-    /// It was freed.
+    /// The chunk was freed.
     Freed,
 }
 
@@ -32,12 +33,12 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// One from which nothing has been cut.
+    /// A chunk from which nothing has been cut.
     pub(super) fn new(base: NonNull<u8>, layout: Layout) -> Self {
         Chunk { base, layout, pieces: 0, free: 0, fate: Fate::Kept, withheld: None }
     }
 
-    /// Forgets what an earlier sorting knew of it.
+    /// Forgets what an earlier sorting knew.
     pub(super) fn begin_anew(&mut self) {
         debug_assert!(self.withheld.is_none() && self.fate != Fate::Freed);
         (self.free, self.fate) = (0, Fate::Kept);
@@ -53,22 +54,22 @@ impl Chunk {
         self.free == self.pieces
     }
 
-    /// Whether its memory reaches as far as a piece that does not lie before it.
+    /// Whether a piece at or behind the chunk's beginning lies in the chunk.
     pub(super) fn reaches(&self, piece: NonNull<Free>) -> bool {
         piece.addr().get() - self.base.addr().get() < self.layout.size()
     }
 
-    /// Withholds a free piece of it.
+    /// Withholds a free piece of the chunk.
     pub(super) fn withhold(&mut self, piece: NonNull<Free>) {
         Free::link(piece, &mut self.withheld);
     }
 
-    /// A piece that was withheld; nobody else has it.
+    /// Takes a withheld piece out.
     pub(super) fn pop_withheld(&mut self) -> Option<NonNull<Free>> {
         Free::unlink(&mut self.withheld)
     }
 
-    /// It is not emptied any more, if it was.
+    /// Notes that the chunk is not to be emptied any more, if it was.
     pub(super) fn stay(&mut self) {
         debug_assert!(self.withheld.is_none());
         if self.fate == Fate::Emptied {
@@ -76,7 +77,7 @@ impl Chunk {
         }
     }
 
-    /// The chunk itself, for the caller to free; what is left only tells that it was.
+    /// Takes the chunk out, for the caller to free. What remains only says that it was freed.
     pub(super) fn take(&mut self) -> Chunk {
         debug_assert!(self.is_unused());
         self.withheld = None;
@@ -84,7 +85,7 @@ impl Chunk {
         Chunk { pieces: self.pieces, ..Chunk::new(self.base, self.layout) }
     }
 
-    /// Gives it back to the allocator.
+    /// Gives the chunk back to the allocator.
     ///
     /// # Safety
     ///

@@ -1,6 +1,7 @@
 //! Entries: key and value in a piece or a home cell of a slab, or in a box of their own.
 //!
-//! The rule for entries: each is in the table, or retired, or owned by an [`OwnedEntry`], and so is freed exactly once.
+//! The rule for entries: each is in the table, or was taken out and is listed to be retired, or is retired, or is owned: by an
+//! [`OwnedEntry`] or by an owned walk. So it is freed exactly once.
 
 use core::ptr::NonNull;
 

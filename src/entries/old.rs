@@ -129,8 +129,8 @@ impl OldEntries {
             // SAFETY: as below.
             return unsafe { self.retire_each::<K, V>(guard) };
         }
-        // Taken out of the table, once, under the lock that this list was taken from: guards entered
-        // from now on do not find them, and those that did are older than now [I6], [C4].
+        // Taken out of the table, each once, under its segment's lock, before they were listed: guards entered from now on do
+        // not find them, and those that did are older than now [I6], [C4].
         match try_box(self) {
             // SAFETY: as stated above; nothing but `free` ends this box.
             Ok(this) => unsafe { guard.retire(core::ptr::from_mut(Box::leak(this))) },

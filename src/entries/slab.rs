@@ -176,8 +176,8 @@ impl Slab {
     /// As for `free`.
     #[inline]
     unsafe fn of(piece: NonNull<u8>) -> NonNull<Self> {
-        // Relaxed: see `begin_page`, and `homes`.
-        // SAFETY: pieces lie in pages that begin with the address of their slab, which is not null.
+        // Relaxed: `Chunks::begin_page` has written it before the piece was handed on, by a lock or with an entry's pointer;
+        // for cells see `homes`. SAFETY: pieces lie in pages that begin with the address of their slab, which is not null.
         unsafe { NonNull::new_unchecked(begin_of(piece).load(Ordering::Relaxed).cast()) }
     }
 
@@ -242,7 +242,7 @@ impl Slab {
         let mut sorting = self.sorting.lock();
         if let Some(sorting) = sorting.as_mut() {
             if sorting.is_resting() {
-                // What it withholds comes back first.
+                // The withheld pieces come back first.
                 sorting.give_up();
                 // Relaxed: advice.
                 self.is_releasing.store(true, Ordering::Relaxed);
@@ -293,13 +293,13 @@ impl Slab {
                 return true;
             }
             let mut magazine = Magazine::default();
-            // The last that were returned: mostly by this thread, just now.
+            // The pieces that were returned last, mostly by this thread, just now.
             self.returned[shard()].lock().fill(&mut magazine);
             let (others, unused) = now.withhold(&mut magazine);
             drop(sorting);
             self.give_back(others);
             if let Some(unused) = unused {
-                // SAFETY: as above: this was its last piece, and the others are withheld.
+                // SAFETY: each piece ever cut from it was counted, or has come here since [M4], and is withheld: nobody has one.
                 unsafe { unused.free(&self.meter) };
             }
             return false;

@@ -5,8 +5,9 @@
 //! the next time.
 //!
 //! Chunks of which few pieces are in use are *emptied*: their free pieces are withheld, and so are those that writers return
-//! later, until the chunk is unused as well. Entries do not move, but a replaced one leaves its chunk for another. When no
-//! more chunks become unused this *rests*: what is withheld stays so, for a thread that finds no piece elsewhere.
+//! later, until no piece of the chunk is in use. Entries do not move, but one that is replaced leaves its chunk for another.
+//! When no more chunks become unused, the sorting *rests*: withheld pieces stay withheld, for a thread that finds no piece
+//! elsewhere.
 
 use core::ptr::NonNull;
 
@@ -37,14 +38,16 @@ pub(super) struct Sorting {
     seen: usize,
     /// How many chunks are still to be emptied.
     to_empty: usize,
-    /// How many pieces that have been returned just now are looked at, after a chunk was empty, until it is given up.
+    /// How many returned pieces are looked at, after a chunk has become unused, in search of the next one's.
     most_looks: usize,
     /// How many of these are left.
     looks: usize,
-    /// Since a chunk was empty all free pieces have been counted anew: some had been returned before anybody looked.
+    /// Whether all free pieces have been counted anew since a chunk has become unused. (Some had been returned before anybody
+    /// looked.)
     is_recounted: bool,
+    /// Whether the search is over.
     is_resting: bool,
-    /// Chunks that withhold nothing, from the first one on.
+    /// The number of chunks, from the first on, that withhold nothing.
     given_back: usize,
 }
 
@@ -69,7 +72,7 @@ impl Sorting {
         self.to_count[place] = if has_more { self.to_count[place].saturating_sub(1) } else { 0 };
     }
 
-    /// Counts the pieces of a magazine: all of them, and when it is decided those of chunks that are to be emptied.
+    /// Counts the pieces of a magazine as free; after the decision, only those of chunks that are to be emptied.
     pub(super) fn count(&mut self, magazine: &mut Magazine) {
         let is_decided = self.is_decided;
         while let Some(piece) = magazine.pop() {
@@ -91,8 +94,8 @@ impl Sorting {
         false
     }
 
-    /// Chooses the chunks that are to be emptied, if more than half of the pieces are free in those that are used: the others,
-    /// which have the most in use, are to have room for all that are, and a quarter more.
+    /// Chooses the chunks that are to be emptied, if more than half of the pieces of used chunks are free. The others, which
+    /// have the most pieces in use, are to have room for all that are in use, and a quarter more.
     fn choose(&mut self) {
         let class = |chunk: &Chunk| chunk.used() * CLASSES / (chunk.pieces + 1);
         let (mut used, mut room) = (0, [0; CLASSES]);
@@ -122,8 +125,8 @@ impl Sorting {
             chunk.fate = Fate::Emptied;
             self.to_empty += 1;
         }
-        // Where keys are written alike, each entry has been replaced some times by then.
-        self.most_looks = 2 * pieces;
+        // If all keys are written equally often, each entry has been replaced several times by then.
+        self.most_looks = if SCHEDULED { 4 } else { 2 * pieces };
         self.looks = self.most_looks;
     }
 
@@ -162,7 +165,7 @@ impl Sorting {
             magazine.push(piece);
         }
         if magazine.pieces().is_empty() && self.is_decided {
-            // More are in use than there is room for without what is withheld.
+            // More pieces are in use than the other chunks have room for.
             self.is_resting = true;
             let some = (0..PIECES_AT_A_TIME).filter_map(|_| self.next_withheld());
             some.take(Magazine::ROOM).for_each(|piece| magazine.push(piece));
@@ -192,13 +195,13 @@ impl Sorting {
         self.to_empty > 0 && !self.is_resting
     }
 
-    /// Whether nothing is to be done until somebody [gives up](Self::give_up) what is withheld.
+    /// Whether nothing is to be done until a thread [gives up](Self::give_up) the withheld pieces.
     pub(super) fn is_resting(&self) -> bool {
         self.to_empty > 0 && self.is_resting
     }
 
-    /// Withholds those of some free pieces that are of chunks to be emptied, and returns the others, and a chunk that is
-    /// unused now: it is to be freed.
+    /// Withholds those of some free pieces that belong to chunks to be emptied. Returns the others, and a chunk that has become
+    /// unused by it, which is to be freed.
     pub(super) fn withhold(&mut self, magazine: &mut Magazine) -> (Chain, Option<Chunk>) {
         debug_assert!(self.is_emptying() && self.counted.len() == 0);
         let mut others = Chain::default();
@@ -206,7 +209,7 @@ impl Sorting {
         while let Some(piece) = magazine.pop() {
             self.looks = self.looks.saturating_sub(1);
             let emptied = self.at(piece).filter(|&at| self.chunks[at].fate == Fate::Emptied);
-            // One chunk at a time.
+            // At most one chunk becomes unused.
             let Some(at) = emptied.filter(|_| unused.is_none()) else {
                 others.push(piece);
                 continue;
@@ -226,18 +229,18 @@ impl Sorting {
         self.looks == 0 && !self.is_recounted
     }
 
-    /// Begins to count anew, so many magazines of each place.
+    /// Begins to count anew, this many magazines of each place.
     pub(super) fn recount(&mut self, to_count: [usize; PLACES]) {
         self.to_count = to_count;
         (self.seen, self.looks, self.is_recounted) = (0, self.most_looks, true);
     }
 
-    /// No further chunk is emptied; what is withheld is to be given back.
+    /// No further chunk is emptied; withheld pieces are to be given back.
     pub(super) fn give_up(&mut self) {
         self.to_empty = 0;
     }
 
-    /// Takes some pieces out that were withheld. `None`: there are no more.
+    /// Takes some of the withheld pieces out. `None` if there are no more.
     pub(super) fn take_withheld(&mut self) -> Option<Chain> {
         debug_assert!(self.to_empty == 0);
         if self.given_back == self.chunks.len() {
@@ -248,7 +251,7 @@ impl Sorting {
         Some(some)
     }
 
-    /// A piece that was withheld, and is not known to be free any more; or the next chunk's turn has come.
+    /// Takes one withheld piece out, which then no longer counts as free; or goes on to the next chunk.
     fn next_withheld(&mut self) -> Option<NonNull<Free>> {
         let chunk = self.chunks.get_mut(self.given_back)?;
         let Some(piece) = chunk.pop_withheld() else {
@@ -273,11 +276,11 @@ impl Sorting {
         Some(&mut self.chunks[at])
     }
 
-    /// Where that is.
+    /// The index of that chunk.
     fn at(&self, piece: NonNull<Free>) -> Option<usize> {
         let at = self.chunks.partition_point(|chunk| chunk.base.cast() <= piece).checked_sub(1)?;
         let chunk = &self.chunks[at];
-        // One that was freed may have become part of another.
+        // The memory of a freed chunk may be another slab's by now, or in a chunk that is not being sorted.
         (chunk.fate != Fate::Freed && chunk.reaches(piece)).then_some(at)
     }
 }
@@ -400,7 +403,7 @@ mod tests {
         assert_eq!((used, unused), ([].into(), [scene.piece(1, 0)].into()));
     }
 
-    /// Ten chunks, of which four have many pieces in use and six have few, sorted; and the few.
+    /// Ten chunks that have been sorted: four have many pieces in use, and six have few. And those few.
     fn sparse() -> (Scene, Sorting, Vec<NonNull<Free>>) {
         let scene = Scene::of(10);
         let mut sorting = Sorting::new(scene.chunks(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), [0; PLACES]);
@@ -429,7 +432,7 @@ mod tests {
         magazine
     }
 
-    /// All that withheld pieces are given for, some at a time.
+    /// All withheld pieces, which are taken out a few at a time.
     fn withheld(sorting: &mut Sorting) -> HashSet<NonNull<Free>> {
         let mut all = HashSet::new();
         while let Some(mut some) = sorting.take_withheld() {
@@ -445,7 +448,7 @@ mod tests {
         let (scene, mut sorting, few) = sparse();
         let mut freed = HashSet::new();
         for (i, piece) in few.into_iter().enumerate() {
-            // Beside it comes one of a chunk that stays.
+            // With it comes a piece of a chunk that stays.
             let (mut others, unused) = sorting.withhold(&mut magazine([scene.piece(0, i), piece]));
             assert_eq!((others.pop(), others.pop()), (Some(scene.piece(0, i)), None));
             assert_eq!(unused.is_some(), i % 5 == 4);
@@ -467,7 +470,7 @@ mod tests {
         assert_eq!(freed, scene.piece(2, 0).cast());
         let others: Vec<_> = core::iter::from_fn(|| others.pop()).collect();
         assert_eq!(others.len(), 5);
-        // A piece of what another slab has in its place now.
+        // A piece at an address of the freed chunk: it is in another one now.
         let (mut strays, none) = sorting.withhold(&mut magazine([scene.piece(2, 7)]));
         assert!(strays.pop().is_some() && none.is_none());
         assert_eq!(
@@ -495,7 +498,7 @@ mod tests {
         assert!(sorting.sort().is_none());
         assert_eq!(sorting.take_unused().expect("the first").base, scene.piece(1, 0).cast());
         assert!(sorting.take_unused().is_none());
-        // It is worth another round; and when that was in vain it rests.
+        // That was worth another round. When that one is in vain, the sorting rests.
         let mut rounds = 0;
         while sorting.is_emptying() {
             if sorting.wants_recount() {
@@ -511,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn who_finds_no_piece_elsewhere_has_those_that_are_withheld() {
+    fn a_thread_that_finds_no_piece_elsewhere_gets_withheld_ones() {
         let (scene, mut sorting, few) = sparse();
         let mut taken = HashSet::new();
         let mut magazine = Magazine::default();

@@ -2,9 +2,11 @@
 
 use core::fmt;
 use core::iter::FusedIterator;
+use core::marker::PhantomData;
 
 use bytemuck::Pod;
 
+use super::InlineMap;
 use super::inline_map::Slots;
 use crate::engine::Walk;
 
@@ -13,18 +15,21 @@ use crate::engine::Walk;
 pub struct InlineIter<'m, K: Pod, V: Pod> {
     slots: &'m Slots<K, V>,
     walk: Walk<(K, V)>,
+    /// `Send` and `Sync` as a reference to the map is: a thread that shares this can get another one by `clone`, and with that
+    /// entries of its own.
+    of: PhantomData<&'m InlineMap<K, V, ()>>,
 }
 
 impl<'m, K: Pod, V: Pod> InlineIter<'m, K, V> {
     pub(super) fn new(slots: &'m Slots<K, V>) -> Self {
-        InlineIter { slots, walk: Walk::new() }
+        InlineIter { slots, walk: Walk::new(), of: PhantomData }
     }
 }
 
 /// Continues from the same place; copies the rest of one segment.
 impl<K: Pod, V: Pod> Clone for InlineIter<'_, K, V> {
     fn clone(&self) -> Self {
-        InlineIter { slots: self.slots, walk: self.walk.clone() }
+        InlineIter { slots: self.slots, walk: self.walk.clone(), of: PhantomData }
     }
 }
 
@@ -117,7 +122,7 @@ impl<K: Pod, V: Pod> Iterator for InlineDrain<'_, K, V> {
 
     #[inline]
     fn next(&mut self) -> Option<(K, V)> {
-        let InlineDrain(InlineIter { slots, walk }) = self;
+        let InlineDrain(InlineIter { slots, walk, .. }) = self;
         walk.next(|cursor, out| slots.take(cursor, out))
     }
 

@@ -252,7 +252,8 @@ pub struct Drain<'p, K, V, G: Guard = LocalGuard<'p>> {
     entries: PhantomData<&'p Entry<K, V>>,
 }
 
-// SAFETY: as `Iter`'s; and the guard, by which it retires, may be used by any thread.
+// SAFETY: it shares entries, as `Iter` does. It retires them by a guard that any thread may use, and then may drop older ones
+// of the map here, so key and value have to be `Send`.
 unsafe impl<K: Send + Sync, V: Send + Sync, G: Guard + Sync> Send for Drain<'_, K, V, G> {}
 // SAFETY: a thread that shares it can reach nothing inside it.
 unsafe impl<K: Send + Sync, V: Send + Sync, G: Guard + Sync> Sync for Drain<'_, K, V, G> {}

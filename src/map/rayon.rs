@@ -136,7 +136,8 @@ impl<K, V, M: Fill<K, V>> Target<K, V> for Part<'_, M> {
     fn insert(&mut self, digest: Digest, key: K, value: V) -> bool {
         if self.alone.contains(&digest.prefix().into()) {
             // SAFETY: `par_extend_alone` has borrowed the map mutably. Parts have no prefix in common, so that the segment,
-            // which covers no prefix of another part, is used by us alone; and nobody shrinks the map.
+            // which covers no prefix of another part, is used by us alone, except that another part may count the map's
+            // entries; and nobody shrinks the map.
             unsafe { self.map.insert_alone(Ours::Segment, digest, key, value) }
         } else {
             self.map.insert_locked(digest, key, value)

@@ -228,6 +228,11 @@ assert_is_not!(InlineMap<u64, u64, NotShared>: Sync);
 assert_is_not!(InlineMap<u64, NotSent>: Send);
 assert_is_not!(InlineMap<u64, NotSent>: Sync);
 assert_is_not!(InlineIter<'static, u64, NotSent>: Send);
+// Through a shared one other threads can reach clones of it, and so entries of their own.
+assert_is_not!(InlineIter<'static, u64, Shared>: Sync);
+assert_is_not!(InlineIter<'static, Shared, u64>: Sync);
+assert_is_not!(InlineKeys<'static, Shared, u64>: Sync);
+assert_is_not!(InlineValues<'static, u64, Shared>: Sync);
 
 // A pin belongs to its thread, unless it is an owned one; and then its map must be shareable.
 assert_is_not!(Pinned<'static, u64, u64>: Send);
@@ -315,6 +320,7 @@ assert_is_not!(InlineCache<u64, u64, NotShared>: Sync);
 assert_is_not!(InlineCache<u64, NotSent>: Send);
 assert_is_not!(InlineCache<u64, NotSent>: Sync);
 assert_is_not!(InlineCacheIter<'static, u64, NotSent>: Send);
+assert_is_not!(InlineCacheIter<'static, u64, Shared>: Sync);
 assert_is!(CacheBuilder<u64, String>: Send + Sync + Debug);
 assert_is!(CacheBuilder<NotDebug, NotDebug>: Debug);
 assert_is_not!(CacheBuilder<u64, u64, Rc<ahash::RandomState>>: Send);
@@ -365,10 +371,22 @@ struct NotSent {
     _thread: core::marker::PhantomData<*mut ()>,
 }
 
+/// Plain data that other threads may look at, but must not have.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+struct Shared {
+    _number: u64,
+    _thread: core::marker::PhantomData<std::sync::MutexGuard<'static, ()>>,
+}
+
 // SAFETY: a number.
 unsafe impl koel::Zeroable for NotSent {}
 // SAFETY: a number.
 unsafe impl koel::Pod for NotSent {}
+// SAFETY: a number.
+unsafe impl koel::Zeroable for Shared {}
+// SAFETY: a number.
+unsafe impl koel::Pod for Shared {}
 
 /// Which lifetimes must not be shortened, `src/lifetimes.rs` says.
 #[test]

@@ -2,9 +2,11 @@
 
 use core::fmt;
 use core::iter::FusedIterator;
+use core::marker::PhantomData;
 
 use bytemuck::Pod;
 
+use super::InlineCache;
 use super::cache::InlineSlots;
 use crate::engine::{Directory, Walk};
 
@@ -13,18 +15,21 @@ use crate::engine::{Directory, Walk};
 pub struct InlineCacheIter<'c, K: Pod, V: Pod> {
     directory: &'c Directory<InlineSlots<K, V>>,
     walk: Walk<(K, V)>,
+    /// `Send` and `Sync` as a reference to the cache is: a thread that shares this can get another one by `clone`, and with
+    /// that entries of its own.
+    of: PhantomData<&'c InlineCache<K, V, ()>>,
 }
 
 impl<'c, K: Pod, V: Pod> InlineCacheIter<'c, K, V> {
     pub(super) fn new(directory: &'c Directory<InlineSlots<K, V>>) -> Self {
-        InlineCacheIter { directory, walk: Walk::new() }
+        InlineCacheIter { directory, walk: Walk::new(), of: PhantomData }
     }
 }
 
 /// The clone goes on from the same place; this copies what is left of one segment.
 impl<K: Pod, V: Pod> Clone for InlineCacheIter<'_, K, V> {
     fn clone(&self) -> Self {
-        InlineCacheIter { directory: self.directory, walk: self.walk.clone() }
+        InlineCacheIter { directory: self.directory, walk: self.walk.clone(), of: PhantomData }
     }
 }
 
@@ -33,6 +38,11 @@ impl<K: Pod, V: Pod> Iterator for InlineCacheIter<'_, K, V> {
 
     fn next(&mut self) -> Option<(K, V)> {
         self.walk.next(|cursor, out| self.directory.snapshot(cursor, out))
+    }
+
+    /// The number of entries left of the current segment, and maybe more.
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.walk.items.len(), None)
     }
 }
 
