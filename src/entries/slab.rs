@@ -177,7 +177,8 @@ impl Slab {
     #[inline]
     unsafe fn of(piece: NonNull<u8>) -> NonNull<Self> {
         // Relaxed: `Chunks::begin_page` has written it before the piece was handed on, by a lock or with an entry's pointer;
-        // for cells see `homes`. SAFETY: pieces lie in pages that begin with the address of their slab, which is not null.
+        // for cells see `homes`.
+        // SAFETY: pieces lie in pages that begin with the address of their slab, which is not null.
         unsafe { NonNull::new_unchecked(begin_of(piece).load(Ordering::Relaxed).cast()) }
     }
 
@@ -299,7 +300,8 @@ impl Slab {
             drop(sorting);
             self.give_back(others);
             if let Some(unused) = unused {
-                // SAFETY: each piece ever cut from it was counted, or has come here since [M4], and is withheld: nobody has one.
+                // SAFETY: all pieces ever cut from it have been counted, or have come here since, and are withheld [M4]: nobody
+                // has one.
                 unsafe { unused.free(&self.meter) };
             }
             return false;
