@@ -4,6 +4,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 
+use common::Rng;
 use common::counting::{Counting, allocated};
 use koel::{Cache, HashMap};
 
@@ -35,6 +36,32 @@ fn what_a_held_pin_has_piled_up_comes_back_while_writes_go_on() {
         (0..10 * ENTRIES).for_each(write);
     }
     (0..ENTRIES).for_each(|key| assert_eq!(map.pin().get(&key).map(|value| value[0] % ENTRIES), Some(key)));
+}
+
+/// Also where each chunk has some entries: they do not move, but an entry that is replaced leaves its chunk.
+#[test]
+fn memory_that_a_few_entries_are_spread_over_comes_back_as_they_are_replaced() {
+    const ENTRIES: u64 = 20_000;
+    let map = HashMap::<u64, u64>::with_capacity(ENTRIES as usize);
+    (0..ENTRIES).for_each(|key| assert!(map.pin().insert(key, 0).is_none()));
+    let mut rng = Rng::new(1);
+    let mut write = |n: u64| (0..n).for_each(|n| assert!(map.pin().insert(rng.below(ENTRIES), n).is_some()));
+    let before = map.memory_usage();
+    let held = map.pin();
+    std::thread::scope(|scope| drop(scope.spawn(|| write(8 * ENTRIES))));
+    drop(held);
+    let peak = map.memory_usage();
+    assert!(peak > before + (2 << 20), "{peak} bytes after {before}");
+    let began = Instant::now();
+    while map.memory_usage() > before + (peak - before) / 3 {
+        assert!(
+            began.elapsed() < Duration::from_secs(300),
+            "{} bytes are kept of {peak}",
+            map.memory_usage()
+        );
+        write(ENTRIES);
+    }
+    assert_eq!(map.len() as u64, ENTRIES);
 }
 
 /// Also for a map that is dropped while it is about to give memory back.

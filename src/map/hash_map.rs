@@ -75,8 +75,9 @@ use crate::hash::Digest;
 /// [`Pinned::shrink_to_fit`]. But where half of the entries' memory, and at least a megabyte, was free for a second, as after a
 /// pin that was held for long, writers give it back, a little with every 31 entries that are freed. Entries never move: a chunk
 /// in which few are left goes when they have been replaced or removed. A map that was large gives little of its memory back in
-/// this way, as each segment keeps up to 31 pieces at hand, and most chunks have one of these: shrink such a map. Home cells are freed all together, when no entry is left in any. An entry that replaces another and finds
-/// no free cell at its home gets other memory, so that once most entries have been replaced, many of them have such memory.
+/// this way, as each segment keeps up to 31 pieces at hand, and most chunks have one of these: shrink such a map. Home cells
+/// are freed all together, when no entry is left in any. An entry that replaces another and finds no free cell at its home gets
+/// other memory, so that once most entries have been replaced, many of them have such memory.
 ///
 /// Entries whose keys or values own memory (have a `Drop`, as a `String` does) have an allocation each, of eight bytes more. If
 /// an entry is made right after that memory was allocated, the two are adjacent, and a look-up that goes on to a key's text
