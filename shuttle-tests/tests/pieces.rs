@@ -95,7 +95,7 @@ fn a_piece_is_one_entry_s_while_chunks_are_given_back() {
             for thread in 1..3 {
                 scope.spawn(move || come_and_go(map, thread * 1000));
             }
-            for _ in 0..2 {
+            for _ in 0..3 {
                 scope.spawn(|| map.shrink_to_fit());
             }
         });
