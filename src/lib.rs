@@ -92,7 +92,7 @@
 //!
 //! In the child of a fork of a process with several threads, do not use maps, sets, caches, filters and guards before `exec`,
 //! nor drop them or their pins: a thread that does not exist in the child may have held a lock, for which the child would wait
-//! for ever, or a pin, because of which memory would never be freed. Only look-ups in an [`InlineMap`] or a [`CuckooFilter`]
+//! forever, or a pin, because of which memory would never be freed. Only look-ups in an [`InlineMap`] or a [`CuckooFilter`]
 //! are safe.
 //!
 //! # Design

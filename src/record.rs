@@ -145,7 +145,7 @@ impl Record {
 impl SharedRecord {
     /// Adds a guard to the record. Returns what the guard has instead of the record.
     pub(crate) fn join(&self) -> &Record {
-        // Forgotten guards count for ever.
+        // Forgotten guards count forever.
         let guards = self.guards.load(Ordering::Relaxed).checked_add(1).expect("too many pins of one thread");
         self.guards.store(guards, Ordering::Relaxed);
         &self.proxy

@@ -62,7 +62,7 @@ fn in_growth<M: Words>() {
         for history in 0..3 {
             let map = M::build(config, seeded(history));
             walks_see_all_once(&map, 2, |round| {
-                // Not for ever: a map that is only grown takes ever longer to walk over.
+                // Not forever: a map that is only grown takes ever longer to walk over.
                 if round < 200 {
                     (0..200).for_each(|i| {
                         assert!(map.insert(PRESENT + round * 200 + i, PRESENT + round * 200 + i).is_none())

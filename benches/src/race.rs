@@ -24,7 +24,7 @@ impl StartLine {
     }
 }
 
-/// A thread's place at the line. A thread that panics on the way there gives it up: otherwise the others would wait for ever.
+/// A thread's place at the line. A thread that panics on the way there gives it up: otherwise the others would wait forever.
 struct Place<'a>(&'a StartLine);
 
 impl Place<'_> {

@@ -1,4 +1,4 @@
-//! Single flight [F1]..[F8], [F10]: one caller loads, nobody sleeps for ever, and what was loaded before a write is not kept
+//! Single flight [F1]..[F8], [F10]: one caller loads, nobody sleeps forever, and what was loaded before a write is not kept
 //! after it.
 #![cfg(loom)]
 

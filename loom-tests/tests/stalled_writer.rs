@@ -1,4 +1,4 @@
-//! Readers never wait: a writer is stopped at every seam of its write, for ever as far as the reader can see, and the reader
+//! Readers never wait: a writer is stopped at every seam of its write, forever as far as the reader can see, and the reader
 //! still answers, and correctly.
 #![cfg(loom)]
 

@@ -1,5 +1,5 @@
 //! Single flight under threads and tasks [F1]..[F7]: of all callers that miss a key one loads it, a caller that fails is
-//! followed by another, nobody sleeps for ever (shuttle reports threads that do), and nobody gets what is older than a write.
+//! followed by another, nobody sleeps forever (shuttle reports threads that do), and nobody gets what is older than a write.
 #![cfg(shuttle)]
 
 use std::cell::{Cell, RefCell};

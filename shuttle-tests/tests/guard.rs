@@ -298,7 +298,7 @@ fn guard_that_is_asked_for_a_scan_forgets_what_it_has_cached() {
 }
 
 /// Two threads write the same keys at once, each in its own order, and put in and take out one key of their own: neither waits
-/// for the other for ever, what the store holds is not denied, and each time all keys have one writer's value.
+/// for the other forever, what the store holds is not denied, and each time all keys have one writer's value.
 fn lets_one_of_two_go_first(scans: bool) {
     explore(300, move || {
         let guard =

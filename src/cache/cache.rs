@@ -46,8 +46,9 @@ pub(super) type CacheSlots = Slots<Share>;
 ///   are inserted; [`Cache::purge`] removes all of them at once.
 /// * An entry takes about 24 bytes in addition to key and value; where these own memory, eight more and what the allocator
 ///   adds. A weigher takes eight more, expiry times take eight, a time to idle eight more, or sixteen if each entry has its
-///   own. A cache bounded by weight, which grows as it fills, takes up to twice as much, and a small one even more: 30 bytes
-///   from about five thousand entries on, 50 at a thousand, and 10 to 15 KB with one.
+///   own. A cache bounded by weight grows as it fills: it takes 35 to 65 bytes per entry in addition to key and value, from a
+///   thousand entries on. With one entry it takes 11 KB, or, if its bound is above 65,536, 19 KB on one core and about 10 KB
+///   more for each further core.
 /// * Entries that have left the cache are dropped a little later: by further calls of any kind on any thread, including
 ///   look-ups and the ends of views, or by [`Cache::flush`]. See [how much may wait, and what a `Drop` must not
 ///   do](crate::HashMap#when-values-are-dropped). However much `clear`, `retain` or `set_capacity` have taken out on another

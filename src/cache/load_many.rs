@@ -158,7 +158,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// `load` gets the keys that nobody else is loading, each once, and returns pairs of keys and values in any order: a list,
     /// a map. A key for which it returns nothing has no value, and the cache keeps nothing for it: to keep that, let values be
-    /// `Option`s, and return `None` for the key. Pairs of keys that it was not asked for are dropped.
+    /// `Option`s, and return `None` for the key. Pairs of keys that it was not asked for are dropped; if there are several
+    /// pairs of one key, the first counts.
     ///
     /// Each key is treated as by [`Cache::get_or_insert_with`]: one caller loads it, by whichever method, and a value that was
     /// written meanwhile is not replaced. The call waits for keys that others are loading when `load` has ended, so that

@@ -89,8 +89,8 @@ impl fmt::Display for FilterInfo {
         )?;
         write!(
             f,
-            "false positives: {:.3e} now, {:.3e} when full",
-            self.false_positive_rate, self.false_positive_rate_when_full
+            "false positives: {:.3e} now, {:.3e} with {} keys",
+            self.false_positive_rate, self.false_positive_rate_when_full, self.capacity_keys
         )
     }
 }

@@ -95,7 +95,7 @@ impl Stripes {
     }
 
     /// Waits for the other writers of several stripes. Each stripe is taken once, in order, so that two callers that take
-    /// several cannot wait for each other for ever.
+    /// several cannot wait for each other forever.
     pub(super) fn write_all(&self, mut stripes: Vec<usize>) -> WritingAll<'_> {
         stripes.sort_unstable();
         stripes.dedup();

@@ -58,7 +58,7 @@ impl Collector {
     fn share(&self, records: &'static Records) -> &Record {
         // Relaxed: any guard of ours protects what a later one finds. But the guard joins none of an older epoch, as far as can
         // be seen: if each is entered before the last one leaves, their record would never be idle, and would hold up the next
-        // epoch for ever.
+        // epoch forever.
         let now = self.stamp(Relaxed).bits();
         // Relaxed: the thread's own.
         let shared = records.shared().find(|shared| shared.record.stamp.load(Relaxed) == now);

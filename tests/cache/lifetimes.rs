@@ -66,7 +66,7 @@ fn what_an_entry_has_left_is_until_the_first_of_its_ends() {
     let seconds = |n: u32| Some(SECOND * n);
     let clock = ManualClock::new();
     let builder = Cache::builder().max_entries(10).clock(clock.clone());
-    // Key and value determine how long it lives, and how long it may be idle; 0 is for ever.
+    // Key and value determine how long it lives, and how long it may be idle; 0 is forever.
     let own = |n: u32| (n > 0).then(|| SECOND * n);
     let cache: Cache<u32, u32> =
         builder.expiry(move |key, _| own(*key)).idle_expiry(move |_, value| own(*value)).build();

@@ -208,7 +208,7 @@ fn the_deadline_counts_and_not_how_long_it_may_be_idle() {
     for (key, life) in [(0, 0), (5, 5), (10, 10), (60, 60)] {
         cache.insert(key, life).unwrap();
     }
-    // Never due, as it lives for ever, or for no longer than the time ahead; or not due yet.
+    // Never due, as it lives forever, or for no longer than the time ahead; or not due yet.
     for key in [0, 5, 10, 60] {
         assert_eq!(cache.get_or_insert_with(key, || unreachable!()), key);
     }

@@ -178,7 +178,7 @@ impl Clone for Heavy {
     }
 }
 
-/// A rejected value is not in the cache: to load it once more would go on for ever.
+/// A rejected value is not in the cache: to load it once more would go on forever.
 #[test]
 fn a_value_that_is_turned_away_and_asks_for_its_key_as_it_is_cloned_is_told() {
     comes_to_an_end(|| {

@@ -1,4 +1,4 @@
-//! The time that an entry has left, set by its user: longer, shorter, for ever, none.
+//! The time that an entry has left, set by its user: longer, shorter, forever, none.
 
 use std::cell::Cell;
 use std::sync::mpsc;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use koel::{Cache, CacheBuilder, Cause, LoadError, Operation};
 
-/// Runs `f` on a thread of its own, so that a test fails instead of waiting for ever if it hangs.
+/// Runs `f` on a thread of its own, so that a test fails instead of waiting forever if it hangs.
 fn must_end<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, ended) = channel();
     std::thread::spawn(move || done.send(f()));

@@ -13,7 +13,7 @@ fn newest_index(filter: &ScalableCuckooFilter) -> u32 {
     tables[tables.len() - 1].fingerprint_bits - tables[0].fingerprint_bits
 }
 
-/// More keys are inserted than the first table has room for, and removed again: one more table suffices for ever.
+/// More keys are inserted than the first table has room for, and removed again: one more table suffices forever.
 #[test]
 fn filter_of_as_many_keys_as_ever_does_not_grow_however_often_it_is_compacted() {
     // One burst is more than there are slots for.

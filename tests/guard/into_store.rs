@@ -20,7 +20,7 @@ fn it_comes_back_with_what_was_written() {
     assert_eq!(sure(store.get(b"ada")).as_deref(), Some(&b"1815"[..]));
 }
 
-/// By its own panic, instead of waiting for itself for ever.
+/// By its own panic, instead of waiting for itself forever.
 #[test]
 fn a_scan_that_asks_for_it_or_waits_for_itself_is_told() {
     for asks in [true, false] {

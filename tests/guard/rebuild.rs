@@ -169,7 +169,7 @@ fn a_scan_that_succeeds_makes_good_one_that_failed() {
     assert_eq!(guarded.stats().filter_keys, 100_000);
 }
 
-/// A temporary failure costs the filter for some writes, not for ever: a failure of the first scan, or of one for a worn
+/// A temporary failure costs the filter for some writes, not forever: a failure of the first scan, or of one for a worn
 /// filter.
 #[test]
 fn a_scan_that_has_failed_is_tried_again_after_some_writes() {

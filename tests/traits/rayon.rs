@@ -223,7 +223,7 @@ fn a_full_map_panics_in_parallel_as_well() {
     assert!(inline.len() >= 100 && inline.iter().all(|(key, value)| key == value));
 }
 
-/// In a thread of its own, as one that waits for itself would wait for ever.
+/// In a thread of its own, as one that waits for itself would wait forever.
 fn panics_in_time(body: impl FnOnce() + Send + 'static) {
     let (told, tell) = std::sync::mpsc::channel();
     std::thread::spawn(move || told.send(catch(body).is_err()).expect("somebody listens"));

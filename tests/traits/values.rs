@@ -174,7 +174,7 @@ fn collecting_and_extending_keep_the_last_of_equal_keys() {
 
 #[test]
 fn an_iterator_that_lies_about_its_length_costs_nothing() {
-    /// An iterator that claims to yield for ever, and yields one item.
+    /// An iterator that claims to yield forever, and yields one item.
     struct Liar(bool);
     impl Iterator for Liar {
         type Item = (u64, u64);

@@ -41,7 +41,7 @@ impl ChurnTally {
     }
 }
 
-/// Tells the readers, when it is dropped, that the writer is done: otherwise they would read for ever if it panics.
+/// Tells the readers, when it is dropped, that the writer is done: otherwise they would read forever if it panics.
 pub(super) struct SetAtEnd<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for SetAtEnd<'_> {

@@ -37,7 +37,7 @@ pub enum LoadError<E> {
     ///
     /// Not detected is a loader that hands the request to another task or thread and waits for the answer. Nor is a loader that
     /// awaits a future which was polled before the loader began, or before a key was reserved, as `join!` and `select!` poll
-    /// several futures at a time: that future asked for its key outside of the loader. Such a cycle waits for ever.
+    /// several futures at a time: that future asked for its key outside of the loader. Such a cycle waits forever.
     ///
     /// Threads of rayon run other tasks while they wait, in `join`, in scopes and in parallel iterators; so does `block_on` of
     /// a runtime that has one thread. If a loader does that, a task that asks for its key may be run in the middle of it, by
@@ -46,7 +46,7 @@ pub enum LoadError<E> {
     /// value itself; or the loader does its work on one thread, or in [`std::thread::scope`], whose threads run nothing else.
     ///
     /// But such a task may also be run by another thread, which has taken over a part of the loader's work and waits for the
-    /// rest of it: the task then waits for the loader, and the loader for that thread, for ever. The methods that end in
+    /// rest of it: the task then waits for the loader, and the loader for that thread, forever. The methods that end in
     /// `_timeout` give up such a wait.
     Recursion,
     /// The value did not come in time, neither from the caller that is loading it nor from any other. Only waiting for others

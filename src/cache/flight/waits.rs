@@ -33,7 +33,7 @@ pub(super) struct Edge {
 }
 
 /// Notes that all loads of a thread's stack wait for a flight; `None` if the flight waits for one of them, so that all would
-/// wait for ever.
+/// wait forever.
 ///
 /// Looks and notes under one lock: of the waits that form a circle, the last one sees the others.
 pub(super) fn for_flight(from: Vec<FlightId>, to: FlightId) -> Option<Edge> {

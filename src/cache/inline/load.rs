@@ -43,6 +43,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// assert_eq!(cache.get_or_insert_with(7_u32, || 49_u32), 49);
     /// assert_eq!(cache.get_or_insert_with(7, || unreachable!()), 49);
     /// ```
+    #[doc(alias = "get_with")]
     #[track_caller]
     pub fn get_or_insert_with(&self, key: K, load: impl FnOnce() -> V) -> V {
         or_panic(self.try_get_or_insert_with(key, || Ok::<V, Infallible>(load())))
@@ -104,6 +105,8 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// let Err(LoadError::Loader(error)) = sizes.try_get_or_insert_with_shared(1, size) else { panic!() };
     /// assert_eq!(error.kind(), std::io::ErrorKind::NotFound); // an `Arc` of it
     /// ```
+    #[doc(alias = "optionally_get_with")]
+    #[doc(alias = "try_get_with")]
     pub fn try_get_or_insert_with_shared<E: Any + Send + Sync>(
         &self,
         key: K,
@@ -198,6 +201,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// assert_eq!(cache.get(&7), Some(49));
     /// # });
     /// ```
+    #[doc(alias = "get_with")]
     pub async fn get_or_insert_async(&self, key: K, load: impl Future<Output = V>) -> V {
         let load = (pin!(Some(load)), Ok::<V, Infallible>);
         or_panic(load::load_async(self, key, Terms::alone(), load).await)
@@ -252,6 +256,7 @@ impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// assert_eq!(error.to_string(), "invalid digit found in string");
     /// # });
     /// ```
+    #[doc(alias = "try_get_with")]
     pub async fn try_get_or_insert_async_shared<E: Any + Send + Sync>(
         &self,
         key: K,

@@ -112,7 +112,7 @@ fn what_may_be_idle_is_dumped_as_just_used() {
     assert_eq!(new.get(&1), None);
 }
 
-/// A dump of entries that expire in 60 and 50 seconds, and have been idle for 10 and 0; and of one that lives for ever.
+/// A dump of entries that expire in 60 and 50 seconds, and have been idle for 10 and 0; and of one that lives forever.
 #[test]
 fn a_dump_ages_as_its_cache_would_have() {
     let clock = ManualClock::new();
