@@ -68,7 +68,7 @@ impl<T> Swapped<T> {
     /// Whether there is no value.
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
-        // As in `pin`: a thread that sees that a value was taken away sees what was done before.
+        // Acquire, as in `pin`: a thread that sees that a value was taken away sees what was done before.
         self.current.load(PROTECTED).is_null()
     }
 

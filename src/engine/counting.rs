@@ -85,6 +85,7 @@ fn each_current<P: Payload, T>(root: Root<'_, P>, ask: impl Fn(&Segment<P>) -> T
     let mut last: Option<(*const Segment<P>, Version)> = None;
     (0..root.len).filter_map(move |index| {
         loop {
+            // Acquire: pairs with the Release in `publish`: the segment is seen as its builder left it.
             let pointer = root.entry(index).load(crate::reclaim::PROTECTED);
             // SAFETY: as in `Directory::locate_from`.
             let segment = unsafe { &*pointer };
@@ -99,6 +100,7 @@ fn each_current<P: Payload, T>(root: Root<'_, P>, ask: impl Fn(&Segment<P>) -> T
             }
             let version = stripes::begin(stripe);
             let answer = ask(segment);
+            // Acquire: pairs with the same: if it was replaced, and filled anew, its stripe shows that.
             let again = root.entry(index).load(crate::reclaim::PROTECTED);
             if core::ptr::eq(again, pointer) && stripes::unchanged(stripe, version) {
                 last = Some((pointer, version));

@@ -1,7 +1,7 @@
 //! The table engine: segments of MemC3 tables in a directory, generic over what a slot holds.
 //!
 //! Imports point downward in this list. `docs/design.md` has the invariants [I1]..[I8]; the protocols of reading [R1]..[R4],
-//! writing [W1]..[W8], growing and shrinking [G1]..[G8], noticing re-entry [E1]..[E2]; those of the maps above, which are
+//! writing [W1]..[W8], growing and shrinking [G1]..[G9], noticing re-entry [E1]..[E2]; those of the maps above, which are
 //! memory for entries [M1]..[M5] and collecting [C1]..[C5]; and why they hold.
 //!
 //! | file | duty |

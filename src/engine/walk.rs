@@ -47,6 +47,7 @@ impl<P: Payload> Directory<P> {
         let root = self.root();
         let mut last = core::ptr::null_mut();
         (0..root.len).filter_map(move |index| {
+            // Acquire: pairs with the Release in `publish`: the segment is seen as its builder left it.
             let segment = root.entry(index).load(crate::reclaim::PROTECTED);
             let new = !core::ptr::eq(segment, last);
             last = segment;

@@ -1,4 +1,4 @@
-//! The cuckoo filter: the maps' table without payloads, of fixed size, with tags of any width.
+//! Cuckoo filters, of fixed size and growing: the maps' table without payloads, with tags of any width.
 //!
 //! Shared parts are the engine's: paths are searched by `engine::path`, versions kept by `engine::stripes`, memory by
 //! `engine::memory`. Find, insert, remove and displace are written here a second time, as fingerprints are packed bits. Imports

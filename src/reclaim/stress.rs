@@ -123,6 +123,7 @@ impl<'w> World<'w> {
 
     /// The object that a cell leads to, under a guard.
     fn find(&self, cell: usize) -> &'w Object<'w> {
+        // Acquire: pairs with the swap that put it there.
         // SAFETY: one of the arena's.
         unsafe { &*self.cells[cell].load(PROTECTED) }
     }
