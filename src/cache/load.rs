@@ -91,7 +91,7 @@ pub(super) fn load_missed<K: Eq + Clone, V: Clone, E>(
     let digest = cache.digest_of(&key);
     match cache.hit(digest, &key) {
         Some(Hit { value, .. }) => {
-            // As below.
+            // As in `load_if`.
             drop((key, load));
             Ok(value)
         }
@@ -110,14 +110,28 @@ pub(super) fn load<K: Eq + Clone, V: Clone, E>(
     terms: Terms<E>,
     load: impl FnOnce() -> Result<V, E>,
 ) -> Result<V, LoadError<E>> {
+    load_if(cache, key, terms, load, nothing_is_stale)
+}
+
+/// The value of a key: the cache's, if it is not stale to this caller; or, if it is, or is missed or due, that of
+/// `load_lacking`.
+#[inline]
+pub(super) fn load_if<K: Eq + Clone, V: Clone, E>(
+    cache: &impl Loading<K, V>,
+    key: K,
+    terms: Terms<E>,
+    load: impl FnOnce() -> Result<V, E>,
+    mut is_stale: impl FnMut(&V) -> bool,
+) -> Result<V, LoadError<E>> {
     let digest = cache.digest_of(&key);
-    match Lookup::new(cache, digest, &key, cache.hit(digest, &key)) {
+    let hit = cache.hit(digest, &key).filter(|hit| !is_stale(&hit.value));
+    match Lookup::new(cache, digest, &key, hit) {
         Lookup::Value(value) => {
             // Before there is an answer: a finished answer leaks if a drop panics.
-            drop((key, load));
+            drop((key, load, is_stale));
             Ok(value)
         }
-        Lookup::Lacks(to_load) => load_lacking(cache, to_load, key, terms, nothing_is_stale, load),
+        Lookup::Lacks(to_load) => load_lacking(cache, to_load, key, terms, is_stale, load),
     }
 }
 
@@ -126,25 +140,39 @@ pub(super) fn load<K: Eq + Clone, V: Clone, E>(
 /// finished answer leaks if a drop panics.
 pub(super) type Loader<'l, F, T> = (Pin<&'l mut Option<F>>, T);
 
-/// The same for tasks.
-pub(super) async fn load_async<K: Eq + Clone, V: Clone, E, F: Future>(
+/// Like `load`, for tasks.
+pub(super) fn load_async<K: Eq + Clone, V: Clone, E, F: Future>(
+    cache: &impl Loading<K, V>,
+    key: K,
+    terms: Terms<E>,
+    loader: Loader<'_, F, impl FnOnce(F::Output) -> Result<V, E>>,
+) -> impl Future<Output = Result<V, LoadError<E>>> {
+    load_async_if(cache, key, terms, loader, nothing_is_stale)
+}
+
+/// Like `load_if`, for tasks.
+pub(super) async fn load_async_if<K: Eq + Clone, V: Clone, E, F: Future>(
     cache: &impl Loading<K, V>,
     key: K,
     terms: Terms<E>,
     (mut load, end): Loader<'_, F, impl FnOnce(F::Output) -> Result<V, E>>,
+    mut is_stale: impl FnMut(&V) -> bool,
 ) -> Result<V, LoadError<E>> {
     let digest = cache.digest_of(&key);
-    let answer = match Lookup::new(cache, digest, &key, cache.hit(digest, &key)) {
+    let hit = cache.hit(digest, &key).filter(|hit| !is_stale(&hit.value));
+    let answer = match Lookup::new(cache, digest, &key, hit) {
         Lookup::Value(value) => {
-            // As there.
+            // As in `load_if`.
             drop(key);
             Ok(value)
         }
         Lookup::Lacks(to_load) => {
-            load_lacking_async(cache, to_load, key, terms, nothing_is_stale, (load.as_mut(), end)).await
+            load_lacking_async(cache, to_load, key, terms, &mut is_stale, (load.as_mut(), end)).await
         }
     };
     load.set(None);
+    // As in `load_if`.
+    drop(is_stale);
     answer
 }
 

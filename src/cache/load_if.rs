@@ -9,56 +9,7 @@ use std::sync::Arc;
 
 use super::Cache;
 use super::flight::{LoadError, Terms, or_panic};
-use super::load::{Loader, Loading, Lookup, load_lacking, load_lacking_async};
-
-/// The value of a key: the cache's, like `load`, if it is not stale to this caller; else that of `load_lacking`.
-pub(super) fn load_if<K: Eq + Clone, V: Clone, E>(
-    cache: &impl Loading<K, V>,
-    key: K,
-    terms: Terms<E>,
-    load: impl FnOnce() -> Result<V, E>,
-    mut is_stale: impl FnMut(&V) -> bool,
-) -> Result<V, LoadError<E>> {
-    let digest = cache.digest_of(&key);
-    let hit = cache.hit(digest, &key).filter(|hit| !is_stale(&hit.value));
-    let answer = match Lookup::new(cache, digest, &key, hit) {
-        Lookup::Value(value) => {
-            // Before there is an answer: a finished answer leaks if a drop panics.
-            drop((key, load));
-            Ok(value)
-        }
-        Lookup::Lacks(to_load) => load_lacking(cache, to_load, key, terms, &mut is_stale, load),
-    };
-    // As above.
-    drop(is_stale);
-    answer
-}
-
-/// The same for tasks.
-pub(super) async fn load_async_if<K: Eq + Clone, V: Clone, E, F: Future>(
-    cache: &impl Loading<K, V>,
-    key: K,
-    terms: Terms<E>,
-    (mut load, end): Loader<'_, F, impl FnOnce(F::Output) -> Result<V, E>>,
-    mut is_stale: impl FnMut(&V) -> bool,
-) -> Result<V, LoadError<E>> {
-    let digest = cache.digest_of(&key);
-    let hit = cache.hit(digest, &key).filter(|hit| !is_stale(&hit.value));
-    let answer = match Lookup::new(cache, digest, &key, hit) {
-        Lookup::Value(value) => {
-            // As in `load_if`.
-            drop(key);
-            Ok(value)
-        }
-        Lookup::Lacks(to_load) => {
-            load_lacking_async(cache, to_load, key, terms, &mut is_stale, (load.as_mut(), end)).await
-        }
-    };
-    load.set(None);
-    // As in `load_if`.
-    drop(is_stale);
-    answer
-}
+use super::load::{load_async_if, load_if};
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// Returns the value of a key; if it is missed, or if it is there and `is_stale` holds for it, returns what `load` returns,

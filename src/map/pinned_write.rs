@@ -42,7 +42,8 @@ impl<'m, K: Hash + Eq, V, S: BuildHasher, G: Guard> Pinned<'m, K, V, S, G> {
     ///
     /// # Errors
     ///
-    /// [`Occupied`] if the key is present: with its value, and the value that was not inserted.
+    /// [`Occupied`] if the key is present: with its value, and the value that was not inserted. The key that was passed is
+    /// dropped.
     ///
     /// # Panics
     ///

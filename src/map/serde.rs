@@ -8,7 +8,8 @@ use bytemuck::Pod;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-use super::{HashMap, InlineMap};
+use super::{HashMap, InlineMap, Pinned};
+use crate::reclaim::Guard;
 
 /// The number of entries for which a hint in foreign data may make us allocate room, and that are inserted at a time: this
 /// many, or a mebibyte of them.
@@ -26,9 +27,21 @@ const fn cautious<T>() -> usize {
 /// Walks over the map: panics in a closure that runs under its lock. Needs the feature `serde`.
 impl<K: Serialize, V: Serialize, S> Serialize for HashMap<K, V, S> {
     fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+        self.pin().serialize(serializer)
+    }
+}
+
+/// Walks over the map: panics in a closure that runs under its lock. Needs the feature `serde`.
+///
+/// ```
+/// let map = koel::HashMap::from([("one", 1)]);
+/// assert_eq!(serde_json::to_string(&map.pin())?, serde_json::to_string(&map)?);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+impl<K: Serialize, V: Serialize, S, G: Guard> Serialize for Pinned<'_, K, V, S, G> {
+    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
         // Collected first: formats that write the length in front need it to be exact, and others may be writing.
-        let pin = self.pin();
-        serializer.collect_map(pin.iter().collect::<Vec<_>>())
+        serializer.collect_map(self.iter().collect::<Vec<_>>())
     }
 }
 

@@ -7,15 +7,28 @@ use core::marker::PhantomData;
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-use super::HashSet;
+use super::{HashSet, PinnedSet};
 use crate::map::collect_cautiously;
+use crate::reclaim::Guard;
 
 /// Walks over the set: panics in a closure that runs under its lock. Needs the feature `serde`.
 impl<T: Serialize, S> Serialize for HashSet<T, S> {
     fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+        self.pin().serialize(serializer)
+    }
+}
+
+/// Walks over the set: panics in a closure that runs under its lock. Needs the feature `serde`.
+///
+/// ```
+/// let set = koel::HashSet::from(["one"]);
+/// assert_eq!(serde_json::to_string(&set.pin())?, r#"["one"]"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+impl<T: Serialize, S, G: Guard> Serialize for PinnedSet<'_, T, S, G> {
+    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
         // Collected first, as a map's entries.
-        let pin = self.pin();
-        serializer.collect_seq(pin.iter().collect::<Vec<_>>())
+        serializer.collect_seq(self.iter().collect::<Vec<_>>())
     }
 }
 

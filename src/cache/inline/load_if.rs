@@ -11,7 +11,7 @@ use bytemuck::Pod;
 
 use super::InlineCache;
 use crate::cache::flight::{LoadError, Terms, or_panic};
-use crate::cache::load_if::{load_async_if, load_if};
+use crate::cache::load::{load_async_if, load_if};
 
 impl<K: Pod + Hash + Eq, V: Pod, S: BuildHasher> InlineCache<K, V, S> {
     /// Returns the value of a key; if it is missed, or if it is there and `is_stale` holds for it, returns what `load` returns,
