@@ -229,11 +229,13 @@ impl Slab {
     /// Looks at all free pieces twice, a few at a time; does nothing if there is no memory for a list of the chunks.
     pub(super) fn release(&self, reserves: Chain) {
         self.give_back(reserves);
-        // A release that has already begun may not know of all pieces that are free now.
-        if let Some(sorting) = self.sorting.lock().as_mut() {
-            sorting.give_up();
+        // A release that has already begun may not know of all pieces that are free now, and must not go on to empty chunks.
+        loop {
+            let mut sorting = self.sorting.lock();
+            let Some(begun) = sorting.as_mut() else { break };
+            begun.give_up();
+            self.release_some(sorting);
         }
-        while self.release_some(self.sorting.lock()) {}
         self.begin_release();
         while self.release_some(self.sorting.lock()) {}
     }
@@ -450,6 +452,39 @@ mod tests {
         slab.release(reserves);
         assert!(slab.meter.bytes() < before / 10, "{} bytes are left of {before}", slab.meter.bytes());
         assert!(!slab.release_some(slab.sorting.lock()));
+    }
+
+    /// Also a release that somebody else has begun, however far that is.
+    #[test]
+    fn who_releases_leaves_chunks_that_few_use_to_writers_who_empty_them() {
+        for steps in [0, 1, 50, 80, 1000] {
+            let slab = slab();
+            let mut magazine = Magazine::default();
+            let all = allocate(&slab, &mut magazine, 20_000);
+            let mut kept: Vec<_> = all.iter().copied().step_by(10).collect();
+            free(all.into_iter().enumerate().filter(|(i, _)| i % 10 > 0).map(|(_, piece)| piece));
+            slab.begin_release();
+            for _ in 0..steps {
+                slab.release_some(slab.sorting.lock());
+            }
+            slab.release(Chain::default());
+            assert!(slab.sorting.lock().as_ref().is_some_and(|sorting| sorting.is_emptying()), "{steps}");
+            let before = slab.meter.bytes();
+            for i in 0.. {
+                // Some of them are replaced more often than others.
+                let at = if i % 2 == 0 { i / 2 } else { i / 16 } % kept.len();
+                let new = allocate(&slab, &mut magazine, 1)[0];
+                free([core::mem::replace(&mut kept[at], new)]);
+                let left = slab.meter.bytes();
+                if left < before / 4 {
+                    break;
+                }
+                assert!(i < 100 * kept.len(), "{left} bytes are left of {before} after {steps} steps");
+            }
+            assert_eq!(kept.iter().collect::<HashSet<_>>().len(), kept.len(), "one piece twice");
+            slab.release(Chain::default());
+            free(kept);
+        }
     }
 
     /// This includes pieces returned one by one, as entries with a listener are.
