@@ -30,12 +30,14 @@ pub(super) struct Chunk {
     pub(super) fate: Fate,
     /// Free pieces that are withheld, each linked to the next.
     withheld: Option<NonNull<Free>>,
+    /// How many these are.
+    withheld_len: usize,
 }
 
 impl Chunk {
     /// A chunk from which nothing has been cut.
     pub(super) fn new(base: NonNull<u8>, layout: Layout) -> Self {
-        Chunk { base, layout, pieces: 0, free: 0, fate: Fate::Kept, withheld: None }
+        Chunk { base, layout, pieces: 0, free: 0, fate: Fate::Kept, withheld: None, withheld_len: 0 }
     }
 
     /// Forgets what an earlier sorting knew.
@@ -62,25 +64,25 @@ impl Chunk {
     /// Withholds a free piece of the chunk.
     pub(super) fn withhold(&mut self, piece: NonNull<Free>) {
         Free::link(piece, &mut self.withheld);
+        self.withheld_len += 1;
     }
 
     /// Takes a withheld piece out.
     pub(super) fn pop_withheld(&mut self) -> Option<NonNull<Free>> {
-        Free::unlink(&mut self.withheld)
+        let piece = Free::unlink(&mut self.withheld)?;
+        self.withheld_len -= 1;
+        Some(piece)
     }
 
-    /// Notes that the chunk is not to be emptied any more, if it was.
-    pub(super) fn stay(&mut self) {
-        debug_assert!(self.withheld.is_none());
-        if self.fate == Fate::Emptied {
-            self.fate = Fate::Kept;
-        }
+    /// How many pieces are withheld.
+    pub(super) fn withheld(&self) -> usize {
+        self.withheld_len
     }
 
     /// Takes the chunk out, for the caller to free. What remains only says that it was freed.
     pub(super) fn take(&mut self) -> Chunk {
         debug_assert!(self.is_unused());
-        self.withheld = None;
+        (self.withheld, self.withheld_len) = (None, 0);
         self.fate = Fate::Freed;
         Chunk { pieces: self.pieces, ..Chunk::new(self.base, self.layout) }
     }

@@ -80,7 +80,8 @@ impl Slab {
     /// Bytes of all chunks and home cells, and of what records which pieces are free.
     pub(super) fn memory_usage(&self) -> usize {
         let lists: usize = self.returned.iter().map(|returned| returned.lock().memory_usage()).sum();
-        size_of::<Self>() + self.meter.bytes() + lists
+        let chunks = self.sorting.lock().as_ref().map_or(0, |sorting| sorting.memory_usage());
+        size_of::<Self>() + self.meter.bytes() + lists + chunks
     }
 
     /// The pieces that are cut from chunks: after the page's header, which is the slab's address.
@@ -345,7 +346,7 @@ impl Slab {
             }
         } else if due == Due::Look {
             let Some(mut surplus) = self.surplus.try_lock() else { return };
-            let idle = || self.take_fewest().saturating_mul(self.layout.size());
+            let idle = || (self.take_fewest() + self.withheld()).saturating_mul(self.layout.size());
             if surplus.is_worth_it(idle, self.meter.bytes()) && self.begin_release() {
                 surplus.note_release();
             }
@@ -356,6 +357,11 @@ impl Slab {
     /// hand.
     fn take_fewest(&self) -> usize {
         self.returned.iter().map(|returned| returned.lock().take_fewest()).sum()
+    }
+
+    /// How many free pieces are withheld [M4].
+    fn withheld(&self) -> usize {
+        self.sorting.lock().as_ref().map_or(0, |sorting| sorting.withheld())
     }
 
     /// Returns free pieces, a few at a time.
@@ -452,6 +458,63 @@ mod tests {
         slab.release(reserves);
         assert!(slab.meter.bytes() < before / 10, "{} bytes are left of {before}", slab.meter.bytes());
         assert!(!slab.release_some(slab.sorting.lock()));
+    }
+
+    /// Pieces that are free by now, and that it has not counted, are counted by one call.
+    #[test]
+    fn who_finds_another_s_release_of_chunks_that_few_use_does_his() {
+        for steps in [0, 1, 20, 1000] {
+            let slab = slab();
+            let mut magazine = Magazine::default();
+            let all = allocate(&slab, &mut magazine, 20_000);
+            let before = slab.meter.bytes();
+            free(all.iter().enumerate().filter(|(i, _)| i % 100 > 0).map(|(_, &piece)| piece));
+            slab.begin_release();
+            for _ in 0..steps {
+                slab.release_some(slab.sorting.lock());
+            }
+            let mut reserves = Chain::default();
+            reserves.take_from(&mut magazine);
+            all.into_iter().step_by(100).for_each(|piece| reserves.push(piece.cast()));
+            slab.release(reserves);
+            assert!(slab.meter.bytes() < before / 10, "{} bytes are left of {before}", slab.meter.bytes());
+        }
+    }
+
+    /// More pieces are in use now and then than the chunks that stay have room for.
+    #[test]
+    fn pieces_come_and_go_by_hundreds_while_chunks_are_emptied() {
+        for seed in 1..30 {
+            let mut random = 0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(seed);
+            let mut below = |n: usize| {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                (random >> 16) as usize % n
+            };
+            let slab = slab();
+            let mut magazine = Magazine::default();
+            let all = allocate(&slab, &mut magazine, 20_000);
+            let (hot, others) = all.split_at(5000);
+            let mut hot = hot.to_vec();
+            free(others.iter().enumerate().filter(|(i, _)| i % 100 > 0).map(|(_, &piece)| piece));
+            slab.begin_release();
+            for _ in 0..2000 {
+                let n = 1 + below(400);
+                free((0..n).map(|_| hot.swap_remove(below(hot.len()))));
+                hot.extend(allocate(&slab, &mut magazine, n));
+            }
+            let cold = others.iter().copied().step_by(100);
+            assert_eq!(
+                hot.iter().copied().chain(cold.clone()).collect::<HashSet<_>>().len(),
+                5000 + cold.len()
+            );
+            free(hot.into_iter().chain(cold));
+            let mut reserves = Chain::default();
+            reserves.take_from(&mut magazine);
+            slab.release(reserves);
+            assert!(slab.meter.bytes() < 1 << 16, "{} bytes are left", slab.meter.bytes());
+        }
     }
 
     /// Also a release that somebody else has begun, however far that is.

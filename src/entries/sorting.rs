@@ -38,6 +38,8 @@ pub(super) struct Sorting {
     seen: usize,
     /// How many chunks are still to be emptied.
     to_empty: usize,
+    /// How many pieces are withheld.
+    withheld: usize,
     /// How many returned pieces are looked at, after a chunk has become unused, in search of the next one's.
     most_looks: usize,
     /// How many of these are left.
@@ -47,6 +49,8 @@ pub(super) struct Sorting {
     is_recounted: bool,
     /// Whether the search is over.
     is_resting: bool,
+    /// Whether no chunk is to be emptied, and withheld pieces are to be given back.
+    is_given_up: bool,
     /// The number of chunks, from the first on, that withhold nothing.
     given_back: usize,
 }
@@ -104,7 +108,7 @@ impl Sorting {
             room[class(chunk)] += chunk.pieces;
         }
         let pieces: usize = room.iter().sum();
-        if pieces <= 2 * used {
+        if pieces <= 2 * used || self.is_given_up {
             self.given_back = self.chunks.len();
             return;
         }
@@ -140,7 +144,10 @@ impl Sorting {
             };
             match self.chunk_of(piece) {
                 Some(chunk) if chunk.is_unused() => {}
-                Some(chunk) if chunk.fate == Fate::Emptied => chunk.withhold(piece),
+                Some(chunk) if chunk.fate == Fate::Emptied => {
+                    chunk.withhold(piece);
+                    self.withheld += 1;
+                }
                 _ => used.push(piece),
             }
         }
@@ -159,14 +166,14 @@ impl Sorting {
             match self.chunk_of(piece) {
                 // It is freed with its chunk.
                 Some(chunk) if is_decided && chunk.is_unused() => continue,
-                Some(chunk) => chunk.free -= 1,
-                None => {}
+                // Those of chunks that stay were counted once, before the decision, which nothing depends on any more.
+                Some(chunk) if !is_decided || chunk.fate == Fate::Emptied => chunk.free -= 1,
+                _ => {}
             }
             magazine.push(piece);
         }
-        if magazine.pieces().is_empty() && self.is_decided {
-            // More pieces are in use than the other chunks have room for.
-            self.is_resting = true;
+        if magazine.pieces().is_empty() && self.is_sorted() {
+            // Just now more pieces are in use than the other chunks have room for.
             let some = (0..PIECES_AT_A_TIME).filter_map(|_| self.next_withheld());
             some.take(Magazine::ROOM).for_each(|piece| magazine.push(piece));
         }
@@ -185,19 +192,25 @@ impl Sorting {
         let chunk = &mut self.chunks[at];
         if chunk.fate == Fate::Emptied {
             self.to_empty -= 1;
+            self.withheld -= chunk.withheld();
             (self.looks, self.is_recounted) = (self.most_looks, false);
         }
         chunk.take()
     }
 
+    /// Whether all pieces that are here are withheld ones.
+    fn is_sorted(&self) -> bool {
+        self.is_decided && self.counted.len() == 0 && self.place().is_none()
+    }
+
     /// Whether chunks are still to be emptied.
     pub(super) fn is_emptying(&self) -> bool {
-        self.to_empty > 0 && !self.is_resting
+        self.to_empty > 0 && !self.is_resting && !self.is_given_up
     }
 
     /// Whether nothing is to be done until a thread [gives up](Self::give_up) the withheld pieces.
     pub(super) fn is_resting(&self) -> bool {
-        self.to_empty > 0 && self.is_resting
+        self.to_empty > 0 && self.is_resting && !self.is_given_up
     }
 
     /// Withholds those of some free pieces that belong to chunks to be emptied. Returns the others, and a chunk that has become
@@ -216,6 +229,7 @@ impl Sorting {
             };
             self.chunks[at].free += 1;
             self.chunks[at].withhold(piece);
+            self.withheld += 1;
             if self.chunks[at].is_unused() {
                 unused = Some(self.take(at));
             }
@@ -237,12 +251,22 @@ impl Sorting {
 
     /// No further chunk is emptied; withheld pieces are to be given back.
     pub(super) fn give_up(&mut self) {
-        self.to_empty = 0;
+        self.is_given_up = true;
+    }
+
+    /// How many free pieces are withheld.
+    pub(super) fn withheld(&self) -> usize {
+        self.withheld
+    }
+
+    /// Bytes of the list of chunks.
+    pub(super) fn memory_usage(&self) -> usize {
+        size_of::<Self>() + self.chunks.capacity() * size_of::<Chunk>()
     }
 
     /// Takes some of the withheld pieces out. `None` if there are no more.
     pub(super) fn take_withheld(&mut self) -> Option<Chain> {
-        debug_assert!(self.to_empty == 0);
+        debug_assert!(self.is_sorted() && !self.is_emptying() && !self.is_resting());
         if self.given_back == self.chunks.len() {
             return None;
         }
@@ -254,13 +278,19 @@ impl Sorting {
     /// Takes one withheld piece out, which then no longer counts as free; or goes on to the next chunk.
     fn next_withheld(&mut self) -> Option<NonNull<Free>> {
         let chunk = self.chunks.get_mut(self.given_back)?;
-        let Some(piece) = chunk.pop_withheld() else {
-            chunk.stay();
-            self.given_back += 1;
-            return None;
-        };
-        chunk.free -= 1;
-        Some(piece)
+        // An unused chunk is about to be freed, with the pieces that it withholds.
+        let is_unused = chunk.is_unused();
+        if let Some(piece) = if is_unused { None } else { chunk.pop_withheld() } {
+            chunk.free -= 1;
+            self.withheld -= 1;
+            return Some(piece);
+        }
+        if chunk.fate == Fate::Emptied && !is_unused {
+            chunk.fate = Fate::Kept;
+            self.to_empty -= 1;
+        }
+        self.given_back += 1;
+        None
     }
 
     /// The chunks that were not freed, and how many there were in all.
@@ -286,258 +316,4 @@ impl Sorting {
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
-mod tests {
-    use core::alloc::Layout;
-    use std::collections::HashSet;
-
-    use super::*;
-
-    const PIECES: usize = 100;
-    const PIECE: usize = 32;
-
-    /// Chunks side by side, and the pieces of each.
-    struct Scene {
-        _memory: Vec<u128>,
-        base: NonNull<u8>,
-    }
-
-    impl Scene {
-        fn of(chunks: usize) -> Self {
-            let mut memory = vec![0_u128; chunks * PIECES * PIECE / size_of::<u128>()];
-            Scene { base: NonNull::new(memory.as_mut_ptr()).unwrap().cast(), _memory: memory }
-        }
-
-        fn piece(&self, chunk: usize, at: usize) -> NonNull<Free> {
-            // SAFETY: within the memory.
-            unsafe { self.base.add((chunk * PIECES + at) * PIECE) }.cast()
-        }
-
-        /// These chunks, not in the order of their addresses.
-        fn chunks(&self, some: &[usize]) -> Vec<Chunk> {
-            let layout = Layout::from_size_align(PIECES * PIECE, 8).unwrap();
-            let chunk = |&chunk: &usize| {
-                let mut chunk = Chunk::new(self.piece(chunk, 0).cast(), layout);
-                chunk.pieces = PIECES;
-                chunk
-            };
-            some.iter().rev().map(chunk).collect()
-        }
-    }
-
-    fn count(sorting: &mut Sorting, pieces: impl IntoIterator<Item = NonNull<Free>>) {
-        for piece in pieces {
-            let mut magazine = Magazine::default();
-            magazine.push(piece);
-            sorting.count(&mut magazine);
-        }
-    }
-
-    /// The pieces of used chunks, and where the unused chunks begin.
-    fn end(mut sorting: Sorting) -> (HashSet<NonNull<Free>>, HashSet<NonNull<Free>>) {
-        let mut used = HashSet::new();
-        while let Some(mut some) = sorting.sort() {
-            while let Some(piece) = some.pop() {
-                assert!(used.insert(piece), "twice");
-            }
-        }
-        let unused = core::iter::from_fn(|| sorting.take_unused()).map(|chunk| chunk.base.cast()).collect();
-        let (chunks, taken) = sorting.into_chunks();
-        assert!(chunks.len() <= taken && chunks.iter().all(|chunk| !chunk.is_unused()));
-        (used, unused)
-    }
-
-    #[test]
-    fn chunks_are_unused_if_all_their_pieces_are_free() {
-        let scene = Scene::of(4);
-        // The fourth chunk is not among those that are sorted, and begins where the third ends.
-        let mut sorting = Sorting::new(scene.chunks(&[0, 1, 2]), [0; PLACES]);
-        count(&mut sorting, (0..PIECES).map(|at| scene.piece(0, at)));
-        count(&mut sorting, (1..PIECES).map(|at| scene.piece(1, at)));
-        count(&mut sorting, (0..PIECES).map(|at| scene.piece(2, at)));
-        count(&mut sorting, [scene.piece(3, 0), scene.piece(3, 7)]);
-        assert!(sorting.decide() && !sorting.decide());
-        let (used, unused) = end(sorting);
-        let expected = (1..PIECES).map(|at| scene.piece(1, at)).chain([0, 7].map(|at| scene.piece(3, at)));
-        assert_eq!(used, expected.collect());
-        assert_eq!(unused, [scene.piece(0, 0), scene.piece(2, 0)].into());
-    }
-
-    #[test]
-    fn who_takes_a_piece_before_it_is_decided_keeps_its_chunk() {
-        let scene = Scene::of(2);
-        let mut sorting = Sorting::new(scene.chunks(&[0, 1]), [0; PLACES]);
-        count(
-            &mut sorting,
-            (0..2).flat_map(|chunk| (0..PIECES).map(move |at| (chunk, at))).map(|(c, at)| scene.piece(c, at)),
-        );
-        let mut magazine = Magazine::default();
-        assert!(sorting.fill(&mut magazine));
-        assert_eq!(magazine.pieces().len(), Magazine::ROOM);
-        sorting.decide();
-        let (mut used, unused) = end(sorting);
-        used.extend(magazine.pieces());
-        assert_eq!(
-            used,
-            (0..PIECES).map(|at| scene.piece(1, at)).collect(),
-            "the last that were counted come first"
-        );
-        assert_eq!(unused, [scene.piece(0, 0)].into());
-    }
-
-    #[test]
-    fn of_unused_chunks_nobody_takes_a_piece_when_that_is_decided() {
-        let scene = Scene::of(2);
-        let mut sorting = Sorting::new(scene.chunks(&[0, 1]), [0; PLACES]);
-        count(&mut sorting, (0..PIECES - 5).map(|at| scene.piece(0, at)));
-        count(&mut sorting, (0..PIECES).map(|at| scene.piece(1, at)));
-        sorting.decide();
-        let mut taken = HashSet::new();
-        let mut magazine = Magazine::default();
-        while sorting.fill(&mut magazine) {
-            while let Some(piece) = magazine.pop() {
-                assert!(taken.insert(piece), "twice");
-            }
-        }
-        assert_eq!(taken, (0..PIECES - 5).map(|at| scene.piece(0, at)).collect());
-        let (used, unused) = end(sorting);
-        assert_eq!((used, unused), ([].into(), [scene.piece(1, 0)].into()));
-    }
-
-    /// Ten chunks that have been sorted: four have many pieces in use, and six have few. And those few.
-    fn sparse() -> (Scene, Sorting, Vec<NonNull<Free>>) {
-        let scene = Scene::of(10);
-        let mut sorting = Sorting::new(scene.chunks(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), [0; PLACES]);
-        let is_used = |chunk: usize, at: usize| if chunk % 3 == 0 { at < 60 } else { at < 5 };
-        let free = (0..10).flat_map(|chunk| (0..PIECES).map(move |at| (chunk, at)));
-        count(
-            &mut sorting,
-            free.filter(|&(chunk, at)| !is_used(chunk, at)).map(|(c, at)| scene.piece(c, at)),
-        );
-        assert!(sorting.decide());
-        let mut given = HashSet::new();
-        while let Some(mut some) = sorting.sort() {
-            given.extend(core::iter::from_fn(|| some.pop()));
-        }
-        let dense = [0, 3, 6, 9].into_iter().flat_map(|chunk| (60..PIECES).map(move |at| (chunk, at)));
-        assert_eq!(given, dense.map(|(chunk, at)| scene.piece(chunk, at)).collect());
-        assert!(sorting.take_unused().is_none() && sorting.is_emptying());
-        let few = [1, 2, 4, 5, 7, 8].into_iter().flat_map(|chunk| (0..5).map(move |at| (chunk, at)));
-        let few = few.map(|(chunk, at)| scene.piece(chunk, at)).collect();
-        (scene, sorting, few)
-    }
-
-    fn magazine(pieces: impl IntoIterator<Item = NonNull<Free>>) -> Magazine {
-        let mut magazine = Magazine::default();
-        pieces.into_iter().for_each(|piece| magazine.push(piece));
-        magazine
-    }
-
-    /// All withheld pieces, which are taken out a few at a time.
-    fn withheld(sorting: &mut Sorting) -> HashSet<NonNull<Free>> {
-        let mut all = HashSet::new();
-        while let Some(mut some) = sorting.take_withheld() {
-            while let Some(piece) = some.pop() {
-                assert!(all.insert(piece), "twice");
-            }
-        }
-        all
-    }
-
-    #[test]
-    fn chunks_of_which_few_pieces_are_in_use_go_when_the_last_one_is_returned() {
-        let (scene, mut sorting, few) = sparse();
-        let mut freed = HashSet::new();
-        for (i, piece) in few.into_iter().enumerate() {
-            // With it comes a piece of a chunk that stays.
-            let (mut others, unused) = sorting.withhold(&mut magazine([scene.piece(0, i), piece]));
-            assert_eq!((others.pop(), others.pop()), (Some(scene.piece(0, i)), None));
-            assert_eq!(unused.is_some(), i % 5 == 4);
-            freed.extend(unused.map(|chunk| chunk.base.cast()));
-        }
-        assert_eq!(freed, [1, 2, 4, 5, 7, 8].map(|chunk| scene.piece(chunk, 0)).into());
-        assert!(!sorting.is_emptying() && withheld(&mut sorting).is_empty());
-        let (chunks, taken) = sorting.into_chunks();
-        assert_eq!((chunks.len(), taken), (4, 10));
-    }
-
-    #[test]
-    fn of_two_chunks_that_a_magazine_empties_one_waits_for_the_next_look() {
-        let (scene, mut sorting, _) = sparse();
-        let [first, last] = [1, 2].map(|chunk| (0..5).map(move |at| (chunk, at)));
-        let both = first.chain(last).map(|(chunk, at)| scene.piece(chunk, at));
-        let (mut others, unused) = sorting.withhold(&mut magazine(both));
-        let freed = unused.expect("one").base;
-        assert_eq!(freed, scene.piece(2, 0).cast());
-        let others: Vec<_> = core::iter::from_fn(|| others.pop()).collect();
-        assert_eq!(others.len(), 5);
-        // A piece at an address of the freed chunk: it is in another one now.
-        let (mut strays, none) = sorting.withhold(&mut magazine([scene.piece(2, 7)]));
-        assert!(strays.pop().is_some() && none.is_none());
-        assert_eq!(
-            sorting.withhold(&mut magazine(others)).1.expect("the other").base,
-            scene.piece(1, 0).cast()
-        );
-    }
-
-    #[test]
-    fn what_was_returned_unseen_is_found_when_all_is_counted_anew() {
-        let (scene, mut sorting, few) = sparse();
-        let (unseen, rest) = few.split_at(5);
-        let cold = rest.last().copied();
-        let mut stays = (0..).map(|at| scene.piece(3, at % 60));
-        while !sorting.wants_recount() {
-            sorting.withhold(&mut magazine(stays.by_ref().take(Magazine::ROOM)));
-        }
-        sorting.recount([1; PLACES]);
-        assert_eq!(sorting.place(), Some(0));
-        count(&mut sorting, unseen.iter().copied().chain([scene.piece(3, 1)]));
-        (0..PLACES).for_each(|place| sorting.note_counted(place, false));
-        assert!(!sorting.decide());
-        let mut others = sorting.sort().expect("some");
-        assert_eq!((others.pop(), others.pop()), (Some(scene.piece(3, 1)), None));
-        assert!(sorting.sort().is_none());
-        assert_eq!(sorting.take_unused().expect("the first").base, scene.piece(1, 0).cast());
-        assert!(sorting.take_unused().is_none());
-        // That was worth another round. When that one is in vain, the sorting rests.
-        let mut rounds = 0;
-        while sorting.is_emptying() {
-            if sorting.wants_recount() {
-                sorting.recount([0; PLACES]);
-                rounds += 1;
-            }
-            sorting.withhold(&mut magazine(stays.by_ref().take(Magazine::ROOM)));
-        }
-        assert!(rounds == 1 && sorting.is_resting());
-        sorting.give_up();
-        let all = withheld(&mut sorting);
-        assert!(all.len() == 5 * (PIECES - 5) && !cold.is_some_and(|cold| all.contains(&cold)));
-    }
-
-    #[test]
-    fn a_thread_that_finds_no_piece_elsewhere_gets_withheld_ones() {
-        let (scene, mut sorting, few) = sparse();
-        let mut taken = HashSet::new();
-        let mut magazine = Magazine::default();
-        while sorting.fill(&mut magazine) {
-            while let Some(piece) = magazine.pop() {
-                assert!(taken.insert(piece), "twice");
-            }
-            assert!(sorting.is_resting());
-        }
-        assert_eq!(taken.len(), 6 * (PIECES - 5));
-        assert!(few.iter().all(|piece| !taken.contains(piece)) && !taken.contains(&scene.piece(0, 99)));
-        sorting.give_up();
-        assert!(withheld(&mut sorting).is_empty());
-        assert_eq!(sorting.into_chunks().0.len(), 10);
-    }
-
-    #[test]
-    fn where_half_is_in_use_nothing_is_emptied() {
-        let scene = Scene::of(2);
-        let mut sorting = Sorting::new(scene.chunks(&[0, 1]), [0; PLACES]);
-        count(&mut sorting, (10..PIECES).map(|at| scene.piece(0, at)).chain([scene.piece(1, 0)]));
-        sorting.decide();
-        assert!(!sorting.is_emptying() && !sorting.is_resting());
-        assert_eq!(end(sorting).0.len(), PIECES - 9);
-    }
-}
+mod tests;
