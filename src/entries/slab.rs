@@ -245,8 +245,9 @@ impl Slab {
     fn begin_release(&self) -> bool {
         let mut sorting = self.sorting.lock();
         if let Some(sorting) = sorting.as_mut() {
-            if sorting.is_resting() {
-                // The withheld pieces come back first.
+            // Relaxed: advice.
+            if !self.is_releasing.load(Ordering::Relaxed) {
+                // It rests: the withheld pieces come back first, if there are any left.
                 sorting.give_up();
                 // Relaxed: advice.
                 self.is_releasing.store(true, Ordering::Relaxed);
@@ -478,6 +479,37 @@ mod tests {
             all.into_iter().step_by(100).for_each(|piece| reserves.push(piece.cast()));
             slab.release(reserves);
             assert!(slab.meter.bytes() < before / 10, "{} bytes are left of {before}", slab.meter.bytes());
+        }
+    }
+
+    /// What withheld pieces there were has been taken since.
+    #[test]
+    fn a_release_that_rests_makes_way_for_the_next() {
+        let slab = slab();
+        let mut magazine = Magazine::default();
+        let all = allocate(&slab, &mut magazine, 20_000);
+        free(all.iter().enumerate().filter(|(i, _)| i % 100 > 0).map(|(_, &piece)| piece));
+        slab.begin_release();
+        while slab.sorting.lock().as_ref().is_some_and(|sorting| !sorting.is_resting()) {
+            let some = allocate(&slab, &mut magazine, 100);
+            free(some);
+        }
+        let mut more = Vec::new();
+        while slab.withheld() > 0 {
+            more.extend(allocate(&slab, &mut magazine, 1));
+        }
+        assert!(more.len() > 15_000, "{}", more.len());
+        let (before, mut turns) = (slab.meter.bytes(), 0);
+        free(more.into_iter().chain(all.into_iter().step_by(100)));
+        while slab.meter.bytes() > before / 4 {
+            let mut surplus = slab.surplus.lock();
+            surplus.age();
+            surplus.note_worth();
+            drop(surplus);
+            let some = allocate(&slab, &mut magazine, 100);
+            free(some);
+            turns += 1;
+            assert!(turns < 10_000, "{} bytes of {before} are left", slab.meter.bytes());
         }
     }
 

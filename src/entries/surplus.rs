@@ -48,6 +48,12 @@ impl Surplus {
         self.looked = Instant::now();
     }
 
+    /// Makes less worth a release.
+    #[cfg(test)]
+    pub(super) fn note_worth(&mut self) {
+        self.least_bytes = 1;
+    }
+
     /// Moves the last look into the past by the time that pieces must be idle.
     #[cfg(test)]
     pub(super) fn age(&mut self) {
