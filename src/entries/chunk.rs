@@ -8,10 +8,9 @@ use super::magazine::Free;
 use crate::engine::Meter;
 
 /// What a sorting does with a chunk.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Fate {
     /// The chunk stays, and its free pieces are given away.
-    #[default]
     Kept,
     /// Its free pieces are withheld, until all of its pieces are free.
     Emptied,
@@ -30,14 +29,12 @@ pub(super) struct Chunk {
     pub(super) fate: Fate,
     /// Free pieces that are withheld, each linked to the next.
     withheld: Option<NonNull<Free>>,
-    /// How many these are.
-    withheld_len: usize,
 }
 
 impl Chunk {
     /// A chunk from which nothing has been cut.
     pub(super) fn new(base: NonNull<u8>, layout: Layout) -> Self {
-        Chunk { base, layout, pieces: 0, free: 0, fate: Fate::Kept, withheld: None, withheld_len: 0 }
+        Chunk { base, layout, pieces: 0, free: 0, fate: Fate::Kept, withheld: None }
     }
 
     /// Forgets what an earlier sorting knew.
@@ -64,26 +61,17 @@ impl Chunk {
     /// Withholds a free piece of the chunk.
     pub(super) fn withhold(&mut self, piece: NonNull<Free>) {
         Free::link(piece, &mut self.withheld);
-        self.withheld_len += 1;
     }
 
     /// Takes a withheld piece out.
     pub(super) fn pop_withheld(&mut self) -> Option<NonNull<Free>> {
-        let piece = Free::unlink(&mut self.withheld)?;
-        self.withheld_len -= 1;
-        Some(piece)
-    }
-
-    /// How many pieces are withheld.
-    pub(super) fn withheld(&self) -> usize {
-        self.withheld_len
+        Free::unlink(&mut self.withheld)
     }
 
     /// Takes the chunk out, for the caller to free. What remains only says that it was freed.
     pub(super) fn take(&mut self) -> Chunk {
         debug_assert!(self.is_unused());
-        (self.withheld, self.withheld_len) = (None, 0);
-        self.fate = Fate::Freed;
+        (self.withheld, self.fate) = (None, Fate::Freed);
         Chunk { pieces: self.pieces, ..Chunk::new(self.base, self.layout) }
     }
 

@@ -1,5 +1,5 @@
 //! Memory for entries: pieces of one size, cut from chunks, which go back when the map is shrunk or dropped, or little by
-//! little when most of their pieces have been free for a second [M4]. What lies in the pieces is known to `entry_slab`.
+//! little when half of their pieces have been free for a second [M4]. What lies in the pieces is known to `entry_slab`.
 //!
 //! An entry of two words takes two words here and four from a general allocator; and entries lie close together, where huge
 //! pages can back them. A piece is taken out of a magazine in the segment that the writer has locked [M1] and given back to a
@@ -329,8 +329,8 @@ impl Slab {
         true
     }
 
-    /// Does what is due when pieces have been returned: they go back to the allocator little by little if many more are free
-    /// than in use.
+    /// Does what is due when pieces have been returned: they go back to the allocator little by little if half of them are
+    /// free.
     #[inline]
     fn tend(&self, due: Due) {
         if due != Due::Nothing {

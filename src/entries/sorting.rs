@@ -38,8 +38,6 @@ pub(super) struct Sorting {
     seen: usize,
     /// How many chunks are still to be emptied.
     to_empty: usize,
-    /// How many pieces are withheld.
-    withheld: usize,
     /// How many returned pieces are looked at, after a chunk has become unused, in search of the next one's.
     most_looks: usize,
     /// How many of these are left.
@@ -144,10 +142,7 @@ impl Sorting {
             };
             match self.chunk_of(piece) {
                 Some(chunk) if chunk.is_unused() => {}
-                Some(chunk) if chunk.fate == Fate::Emptied => {
-                    chunk.withhold(piece);
-                    self.withheld += 1;
-                }
+                Some(chunk) if chunk.fate == Fate::Emptied => chunk.withhold(piece),
                 _ => used.push(piece),
             }
         }
@@ -192,7 +187,6 @@ impl Sorting {
         let chunk = &mut self.chunks[at];
         if chunk.fate == Fate::Emptied {
             self.to_empty -= 1;
-            self.withheld -= chunk.withheld();
             (self.looks, self.is_recounted) = (self.most_looks, false);
         }
         chunk.take()
@@ -229,7 +223,6 @@ impl Sorting {
             };
             self.chunks[at].free += 1;
             self.chunks[at].withhold(piece);
-            self.withheld += 1;
             if self.chunks[at].is_unused() {
                 unused = Some(self.take(at));
             }
@@ -254,9 +247,9 @@ impl Sorting {
         self.is_given_up = true;
     }
 
-    /// How many free pieces are withheld.
+    /// How many free pieces are withheld, when all are sorted.
     pub(super) fn withheld(&self) -> usize {
-        self.withheld
+        self.chunks.iter().filter(|chunk| chunk.fate == Fate::Emptied).map(|chunk| chunk.free).sum()
     }
 
     /// Bytes of the list of chunks.
@@ -282,7 +275,6 @@ impl Sorting {
         let is_unused = chunk.is_unused();
         if let Some(piece) = if is_unused { None } else { chunk.pop_withheld() } {
             chunk.free -= 1;
-            self.withheld -= 1;
             return Some(piece);
         }
         if chunk.fate == Fate::Emptied && !is_unused {
