@@ -53,9 +53,9 @@ impl Chunk {
         self.free == self.pieces
     }
 
-    /// Whether a piece at or behind the chunk's beginning lies in the chunk.
-    pub(super) fn reaches(&self, piece: NonNull<Free>) -> bool {
-        piece.addr().get() - self.base.addr().get() < self.layout.size()
+    /// Whether a piece lies in the chunk.
+    pub(super) fn has(&self, piece: NonNull<Free>) -> bool {
+        piece.addr().get().wrapping_sub(self.base.addr().get()) < self.layout.size()
     }
 
     /// Withholds a free piece of the chunk.

@@ -249,11 +249,6 @@ impl Returned {
         core::mem::replace(&mut self.fewest, self.len)
     }
 
-    /// How often `fill` will succeed if nothing more is returned.
-    pub(super) fn magazines(&self) -> usize {
-        self.magazines.len() + self.loose.len.div_ceil(Magazine::ROOM)
-    }
-
     /// Bytes from the allocator.
     pub(super) fn memory_usage(&self) -> usize {
         self.magazines.capacity() * size_of::<Box<Magazine>>() + self.magazines.len() * size_of::<Magazine>()
@@ -295,7 +290,7 @@ mod tests {
                 assert!(all.insert(piece), "twice");
             }
         }
-        assert_eq!((returned.magazines(), returned.len), (0, 0));
+        assert_eq!((returned.magazines.len(), returned.len), (0, 0));
         all
     }
 

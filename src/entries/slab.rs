@@ -256,16 +256,11 @@ impl Slab {
         }
         let Ok(mut new) = try_box(Sorting::default()) else { return false };
         let Some(chunks) = self.chunks.lock().take() else { return false };
-        *new = Sorting::new(chunks, self.magazines());
+        *new = Sorting::new(chunks);
         *sorting = Some(new);
         // Relaxed: advice.
         self.is_releasing.store(true, Ordering::Relaxed);
         true
-    }
-
-    /// As many magazines as each place has now: pieces that others return meanwhile may stay.
-    fn magazines(&self) -> [usize; PLACES] {
-        core::array::from_fn(|place| self.returned[place].lock().magazines())
     }
 
     /// Does one step of the release that has begun, whoever began it; false if there is none, or if it waits for pieces that
@@ -276,11 +271,11 @@ impl Slab {
             let mut magazine = Magazine::default();
             for _ in 0..MAGAZINES_A_STEP {
                 let has_some = self.returned[place].lock().fill(&mut magazine);
-                now.count(&mut magazine);
-                now.note_counted(place, has_some);
                 if !has_some {
+                    now.note_empty(place);
                     break;
                 }
+                now.count(&mut magazine);
             }
         } else if now.decide() {
             // A step of its own: schedules have a pause before it.
@@ -294,7 +289,7 @@ impl Slab {
             unsafe { unused.free(&self.meter) };
         } else if now.is_emptying() {
             if now.wants_recount() {
-                now.recount(self.magazines());
+                now.recount();
                 return true;
             }
             let mut magazine = Magazine::default();
@@ -511,6 +506,37 @@ mod tests {
             turns += 1;
             assert!(turns < 10_000, "{} bytes of {before} are left", slab.meter.bytes());
         }
+    }
+
+    /// They lie below others, and while all are counted anew still others come.
+    #[test]
+    fn pieces_that_were_returned_before_anybody_looked_are_found() {
+        const HOT: usize = 3000;
+        let slab = slab();
+        let mut magazine = Magazine::default();
+        let all = allocate(&slab, &mut magazine, 20_000);
+        let others = &all[5000..];
+        free(others.iter().enumerate().filter(|(i, _)| i % 100 > 0).map(|(_, &piece)| piece));
+        free(all[HOT..5000].iter().copied());
+        let mut hot = all[..HOT].to_vec();
+        slab.begin_release();
+        let is = |how: fn(&Sorting) -> bool| slab.sorting.lock().as_deref().is_some_and(how);
+        while !is(Sorting::is_emptying) {
+            slab.release_some(slab.sorting.lock());
+        }
+        let above = allocate(&slab, &mut magazine, 1500);
+        let mut unseen = Chain::default();
+        others.iter().step_by(100).for_each(|piece| unseen.push(piece.cast()));
+        slab.returned[shard()].lock().push_chain(unseen);
+        free(above);
+        let before = slab.meter.bytes();
+        while is(Sorting::is_emptying) {
+            free(hot.drain(..100));
+            if is(Sorting::is_sorted) {
+                hot.extend(allocate(&slab, &mut magazine, HOT - hot.len()));
+            }
+        }
+        assert!(slab.meter.bytes() < before / 2, "{} bytes are left of {before}", slab.meter.bytes());
     }
 
     /// More pieces are in use now and then than the chunks that stay have room for.

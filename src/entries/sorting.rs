@@ -21,16 +21,19 @@ pub(super) const PLACES: usize = 8;
 pub(super) const MAGAZINES_A_STEP: usize = if SCHEDULED { 1 } else { 8 };
 /// The same, in pieces.
 const PIECES_AT_A_TIME: usize = MAGAZINES_A_STEP * Magazine::ROOM;
+/// How often all free pieces are counted anew in vain. More than once, because those that are returned meanwhile to a place
+/// that has been counted may be overlooked again.
+const MOST_RECOUNTS: usize = if SCHEDULED { 1 } else { 4 };
 /// Classes of chunks by the share of their pieces that is in use.
 const CLASSES: usize = 32;
 
 /// Free pieces, and the chunks that they may belong to: nobody cuts more pieces from these.
 #[derive(Default)]
 pub(super) struct Sorting {
-    /// In the order of their addresses.
+    /// In the order of their addresses; of their age in schedules, which are to be the same each time they are run.
     chunks: Vec<Chunk>,
-    /// How many magazines of each place that pieces are returned to are still to be counted.
-    to_count: [usize; PLACES],
+    /// The number of places that pieces are returned to, from the first on, that have been found empty.
+    emptied_places: usize,
     counted: Chain,
     /// Whether all are counted: from now on no piece of an unused chunk is given away.
     is_decided: bool,
@@ -42,9 +45,8 @@ pub(super) struct Sorting {
     most_looks: usize,
     /// How many of these are left.
     looks: usize,
-    /// Whether all free pieces have been counted anew since a chunk has become unused. (Some had been returned before anybody
-    /// looked.)
-    is_recounted: bool,
+    /// How often all free pieces have been counted anew since a chunk has become unused.
+    recounts: usize,
     /// Whether the search is over.
     is_resting: bool,
     /// Whether no chunk is to be emptied, and withheld pieces are to be given back.
@@ -57,21 +59,23 @@ pub(super) struct Sorting {
 unsafe impl Send for Sorting {}
 
 impl Sorting {
-    /// A sorting of these chunks, and of so many magazines of each place.
-    pub(super) fn new(mut chunks: Vec<Chunk>, to_count: [usize; PLACES]) -> Self {
-        chunks.sort_unstable_by_key(|chunk| chunk.base);
+    /// A sorting of these chunks.
+    pub(super) fn new(mut chunks: Vec<Chunk>) -> Self {
+        if !SCHEDULED {
+            chunks.sort_unstable_by_key(|chunk| chunk.base);
+        }
         chunks.iter_mut().for_each(Chunk::begin_anew);
-        Sorting { chunks, to_count, ..Sorting::default() }
+        Sorting { chunks, ..Sorting::default() }
     }
 
-    /// A place that has magazines to be counted.
+    /// A place whose pieces are to be counted.
     pub(super) fn place(&self) -> Option<usize> {
-        self.to_count.iter().position(|magazines| *magazines > 0)
+        (self.emptied_places < PLACES).then_some(self.emptied_places)
     }
 
-    /// Notes that this place has one magazine less to be counted, or none any more.
-    pub(super) fn note_counted(&mut self, place: usize, has_more: bool) {
-        self.to_count[place] = if has_more { self.to_count[place].saturating_sub(1) } else { 0 };
+    /// Notes that nothing is left at this place.
+    pub(super) fn note_empty(&mut self, place: usize) {
+        self.emptied_places = place + 1;
     }
 
     /// Counts the pieces of a magazine as free; after the decision, only those of chunks that are to be emptied.
@@ -187,13 +191,13 @@ impl Sorting {
         let chunk = &mut self.chunks[at];
         if chunk.fate == Fate::Emptied {
             self.to_empty -= 1;
-            (self.looks, self.is_recounted) = (self.most_looks, false);
+            (self.looks, self.recounts) = (self.most_looks, 0);
         }
         chunk.take()
     }
 
     /// Whether all pieces that are here are withheld ones.
-    fn is_sorted(&self) -> bool {
+    pub(super) fn is_sorted(&self) -> bool {
         self.is_decided && self.counted.len() == 0 && self.place().is_none()
     }
 
@@ -227,19 +231,19 @@ impl Sorting {
                 unused = Some(self.take(at));
             }
         }
-        self.is_resting = self.looks == 0 && self.is_recounted;
+        self.is_resting = self.looks == 0 && self.recounts == MOST_RECOUNTS;
         (others, unused)
     }
 
     /// Whether all free pieces are to be [counted anew](Self::recount).
     pub(super) fn wants_recount(&self) -> bool {
-        self.looks == 0 && !self.is_recounted
+        self.looks == 0 && self.recounts < MOST_RECOUNTS
     }
 
-    /// Begins to count anew, this many magazines of each place.
-    pub(super) fn recount(&mut self, to_count: [usize; PLACES]) {
-        self.to_count = to_count;
-        (self.seen, self.looks, self.is_recounted) = (0, self.most_looks, true);
+    /// Begins to count anew. (Some pieces had been returned before anybody looked, and lie below others.)
+    pub(super) fn recount(&mut self) {
+        (self.emptied_places, self.seen, self.looks) = (0, 0, self.most_looks);
+        self.recounts += 1;
     }
 
     /// No further chunk is emptied; withheld pieces are to be given back.
@@ -300,10 +304,13 @@ impl Sorting {
 
     /// The index of that chunk.
     fn at(&self, piece: NonNull<Free>) -> Option<usize> {
-        let at = self.chunks.partition_point(|chunk| chunk.base.cast() <= piece).checked_sub(1)?;
-        let chunk = &self.chunks[at];
         // The memory of a freed chunk may be another slab's by now, or in a chunk that is not being sorted.
-        (chunk.fate != Fate::Freed && chunk.reaches(piece)).then_some(at)
+        let is_in = |chunk: &Chunk| chunk.fate != Fate::Freed && chunk.has(piece);
+        if SCHEDULED {
+            return self.chunks.iter().position(is_in);
+        }
+        let at = self.chunks.partition_point(|chunk| chunk.base.cast() <= piece).checked_sub(1)?;
+        is_in(&self.chunks[at]).then_some(at)
     }
 }
 

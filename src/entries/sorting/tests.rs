@@ -35,6 +35,18 @@ impl Scene {
         };
         some.iter().rev().map(chunk).collect()
     }
+
+    /// A sorting of these chunks, all of whose free pieces the caller counts.
+    fn sorting(&self, some: &[usize]) -> Sorting {
+        let mut sorting = Sorting::new(self.chunks(some));
+        end_counting(&mut sorting);
+        sorting
+    }
+}
+
+/// Nothing is left to be counted.
+fn end_counting(sorting: &mut Sorting) {
+    (0..PLACES).for_each(|place| sorting.note_empty(place));
 }
 
 fn count(sorting: &mut Sorting, pieces: impl IntoIterator<Item = NonNull<Free>>) {
@@ -63,7 +75,7 @@ fn end(mut sorting: Sorting) -> (HashSet<NonNull<Free>>, HashSet<NonNull<Free>>)
 fn chunks_are_unused_if_all_their_pieces_are_free() {
     let scene = Scene::of(4);
     // The fourth chunk is not among those that are sorted, and begins where the third ends.
-    let mut sorting = Sorting::new(scene.chunks(&[0, 1, 2]), [0; PLACES]);
+    let mut sorting = scene.sorting(&[0, 1, 2]);
     count(&mut sorting, (0..PIECES).map(|at| scene.piece(0, at)));
     count(&mut sorting, (1..PIECES).map(|at| scene.piece(1, at)));
     count(&mut sorting, (0..PIECES).map(|at| scene.piece(2, at)));
@@ -78,7 +90,7 @@ fn chunks_are_unused_if_all_their_pieces_are_free() {
 #[test]
 fn who_takes_a_piece_before_it_is_decided_keeps_its_chunk() {
     let scene = Scene::of(2);
-    let mut sorting = Sorting::new(scene.chunks(&[0, 1]), [0; PLACES]);
+    let mut sorting = scene.sorting(&[0, 1]);
     count(
         &mut sorting,
         (0..2).flat_map(|chunk| (0..PIECES).map(move |at| (chunk, at))).map(|(c, at)| scene.piece(c, at)),
@@ -100,7 +112,7 @@ fn who_takes_a_piece_before_it_is_decided_keeps_its_chunk() {
 #[test]
 fn of_unused_chunks_nobody_takes_a_piece_when_that_is_decided() {
     let scene = Scene::of(2);
-    let mut sorting = Sorting::new(scene.chunks(&[0, 1]), [0; PLACES]);
+    let mut sorting = scene.sorting(&[0, 1]);
     count(&mut sorting, (0..PIECES - 5).map(|at| scene.piece(0, at)));
     count(&mut sorting, (0..PIECES).map(|at| scene.piece(1, at)));
     sorting.decide();
@@ -119,7 +131,7 @@ fn of_unused_chunks_nobody_takes_a_piece_when_that_is_decided() {
 /// Ten chunks that have been sorted: four have many pieces in use, and six have few. And those few.
 fn sparse() -> (Scene, Sorting, Vec<NonNull<Free>>) {
     let scene = Scene::of(10);
-    let mut sorting = Sorting::new(scene.chunks(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), [0; PLACES]);
+    let mut sorting = scene.sorting(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
     let is_used = |chunk: usize, at: usize| if chunk % 3 == 0 { at < 60 } else { at < 5 };
     let free = (0..10).flat_map(|chunk| (0..PIECES).map(move |at| (chunk, at)));
     count(&mut sorting, free.filter(|&(chunk, at)| !is_used(chunk, at)).map(|(c, at)| scene.piece(c, at)));
@@ -195,26 +207,27 @@ fn what_was_returned_unseen_is_found_when_all_is_counted_anew() {
     while !sorting.wants_recount() {
         sorting.withhold(&mut magazine(stays.by_ref().take(Magazine::ROOM)));
     }
-    sorting.recount([1; PLACES]);
+    sorting.recount();
     assert_eq!(sorting.place(), Some(0));
     count(&mut sorting, unseen.iter().copied().chain([scene.piece(3, 1)]));
-    (0..PLACES).for_each(|place| sorting.note_counted(place, false));
+    end_counting(&mut sorting);
     assert!(!sorting.decide());
     let mut others = sorting.sort().expect("some");
     assert_eq!((others.pop(), others.pop()), (Some(scene.piece(3, 1)), None));
     assert!(sorting.sort().is_none());
     assert_eq!(sorting.take_unused().expect("the first").base, scene.piece(1, 0).cast());
     assert!(sorting.take_unused().is_none());
-    // That was worth another round. When that one is in vain, the sorting rests.
+    // That was worth some more rounds. When these are in vain, the sorting rests.
     let mut rounds = 0;
     while sorting.is_emptying() {
         if sorting.wants_recount() {
-            sorting.recount([0; PLACES]);
+            sorting.recount();
+            end_counting(&mut sorting);
             rounds += 1;
         }
         sorting.withhold(&mut magazine(stays.by_ref().take(Magazine::ROOM)));
     }
-    assert!(rounds == 1 && sorting.is_resting());
+    assert!(rounds == MOST_RECOUNTS && sorting.is_resting());
     sorting.give_up();
     let all = withheld(&mut sorting);
     assert!(all.len() == 5 * (PIECES - 5) && !cold.is_some_and(|cold| all.contains(&cold)));
@@ -240,7 +253,7 @@ fn a_thread_that_finds_no_piece_elsewhere_gets_withheld_ones() {
 #[test]
 fn where_half_is_in_use_nothing_is_emptied() {
     let scene = Scene::of(2);
-    let mut sorting = Sorting::new(scene.chunks(&[0, 1]), [0; PLACES]);
+    let mut sorting = scene.sorting(&[0, 1]);
     count(&mut sorting, (10..PIECES).map(|at| scene.piece(0, at)).chain([scene.piece(1, 0)]));
     sorting.decide();
     assert!(!sorting.is_emptying() && !sorting.is_resting());
@@ -252,15 +265,15 @@ fn recounted(scene: &Scene, sorting: &mut Sorting, returned: impl IntoIterator<I
     while !sorting.wants_recount() {
         sorting.withhold(&mut magazine((0..Magazine::ROOM).map(|at| scene.piece(3, at))));
     }
-    sorting.recount([1; PLACES]);
+    sorting.recount();
     count(sorting, returned);
-    (0..PLACES).for_each(|place| sorting.note_counted(place, false));
+    end_counting(sorting);
 }
 
 #[test]
 fn a_piece_of_a_chunk_that_stays_may_be_taken_when_all_is_counted_anew() {
     let scene = Scene::of(4);
-    let mut sorting = Sorting::new(scene.chunks(&[0, 1, 2, 3]), [0; PLACES]);
+    let mut sorting = scene.sorting(&[0, 1, 2, 3]);
     // All of the last one are in use at first, and five of each of the others.
     let free = (0..3).flat_map(|chunk| (5..PIECES).map(move |at| (chunk, at)));
     count(&mut sorting, free.map(|(chunk, at)| scene.piece(chunk, at)));
@@ -301,7 +314,7 @@ fn of_a_chunk_that_is_about_to_go_nobody_takes_a_withheld_piece() {
 #[test]
 fn a_thread_that_finds_only_pieces_of_unused_chunks_does_not_end_emptying() {
     let scene = Scene::of(20);
-    let mut sorting = Sorting::new(scene.chunks(&(0..20).collect::<Vec<_>>()), [0; PLACES]);
+    let mut sorting = scene.sorting(&(0..20).collect::<Vec<_>>());
     // What is counted last comes first.
     let first_used = |chunk| {
         if chunk < 4 {
@@ -323,7 +336,7 @@ fn a_thread_that_finds_only_pieces_of_unused_chunks_does_not_end_emptying() {
 #[test]
 fn who_gives_up_before_it_is_decided_has_nothing_emptied() {
     let scene = Scene::of(10);
-    let mut sorting = Sorting::new(scene.chunks(&[0, 1, 2]), [0; PLACES]);
+    let mut sorting = scene.sorting(&[0, 1, 2]);
     count(
         &mut sorting,
         (0..3).flat_map(|chunk| (1..PIECES).map(move |at| (chunk, at))).map(|(c, at)| scene.piece(c, at)),
