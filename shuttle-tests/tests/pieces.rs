@@ -104,10 +104,12 @@ fn a_piece_is_one_entry_s_while_chunks_are_given_back() {
     });
 }
 
-/// The keys that stay where chunks are emptied: some of the first page, and a few of each chunk.
-const SPREAD: [u64; 7] = [1, 3, 5, 7, 20, 21, 50];
-/// The one of them that is never replaced: its chunk must not go.
-const COLD: u64 = 21;
+/// The keys that stay where chunks are emptied: one of the first page, half of the first chunk, and two of the other.
+const SPREAD: [u64; 19] = [1, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36, 38, 50, 51];
+/// Those that are replaced: the page can go, but the second chunk cannot.
+const HOT: [u64; 4] = [1, 50, 8, 10];
+/// The second chunk's other key.
+const COLD: u64 = 51;
 
 #[test]
 fn a_piece_is_one_entry_s_while_chunks_are_emptied() {
@@ -117,7 +119,7 @@ fn a_piece_is_one_entry_s_while_chunks_are_emptied() {
         thread::scope(|scope| {
             let map = &map;
             scope.spawn(move || {
-                for key in SPREAD.into_iter().filter(|key| *key != COLD).cycle().take(18) {
+                for key in HOT.into_iter().cycle().take(60) {
                     put(map, key);
                     map.flush();
                     check(map, key);

@@ -267,14 +267,10 @@ impl Slab {
     /// writers return.
     fn release_some(&self, mut sorting: MutexGuard<'_, Option<Box<Sorting>>>) -> bool {
         let Some(now) = sorting.as_mut() else { return false };
-        if let Some(place) = now.place() {
-            let mut magazine = Magazine::default();
+        if now.place().is_some() {
             for _ in 0..MAGAZINES_A_STEP {
-                let has_some = self.returned[place].lock().fill(&mut magazine);
-                if !has_some {
-                    now.note_empty(place);
-                    break;
-                }
+                let mut magazine = Magazine::default();
+                self.fill_to_count(&mut magazine, now);
                 now.count(&mut magazine);
             }
         } else if now.decide() {
@@ -322,6 +318,16 @@ impl Slab {
             self.take_fewest();
         }
         true
+    }
+
+    /// Fills a magazine with returned pieces that are to be counted, if there are any left.
+    fn fill_to_count(&self, magazine: &mut Magazine, sorting: &mut Sorting) {
+        while let Some(place) = sorting.place() {
+            if self.returned[place].lock().fill(magazine) {
+                return;
+            }
+            sorting.note_empty(place);
+        }
     }
 
     /// Does what is due when pieces have been returned: they go back to the allocator little by little if half of them are

@@ -132,7 +132,7 @@ impl Sorting {
             self.to_empty += 1;
         }
         // If all keys are written equally often, each entry has been replaced several times by then.
-        self.most_looks = if SCHEDULED { 4 } else { 2 * pieces };
+        self.most_looks = if SCHEDULED { 64 } else { 2 * pieces };
         self.looks = self.most_looks;
     }
 
