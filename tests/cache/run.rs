@@ -212,7 +212,7 @@ impl<C: Choices> Run<'_, C> {
     fn load_cleared(&mut self, dump: CacheDump<u64, Item>, mut alive: BTreeMap<u64, Held>) {
         self.clear();
         let back: BTreeSet<u64> = self.cache.load(dump).into_iter().map(|(key, _)| key).collect();
-        // Of several segments some may have borrowed, and what they had lent first.
+        // Of several segments, one that held more than its share may not be lent as much again.
         let all = self.cache_has_one_segment();
         assert!(!all || back.iter().all(|key| !alive.contains_key(key)), "{back:?} had no room");
         alive.retain(|key, _| !back.contains(key));

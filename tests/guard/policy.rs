@@ -22,7 +22,7 @@ fn rate(policy: &dyn FilterPolicy, bytes: &[u8]) -> f64 {
 fn every_key_of_a_block_matches_and_few_others_do() {
     let policies: [(&dyn FilterPolicy, f64); 4] = [
         (&BloomPolicy::new(10), 0.02),
-        // All probes come from two hashes of 32 bits.
+        // All probes come from one hash of 32 bits.
         (&BloomPolicy::new(16), 0.01),
         (&CuckooPolicy::new(0.01), 0.02),
         (&CuckooPolicy::new(0.0005), 0.002),
