@@ -148,8 +148,8 @@ const MOST_MAGAZINES: usize = 1024;
 
 /// Pieces that are returned to a place between two steps of a release. Schedules have few.
 const PIECES_A_STEP: usize = if SCHEDULED { 2 } else { Magazine::ROOM };
-/// Such steps, at one of which the number of free pieces is looked at.
-const STEPS_A_LOOK: usize = if SCHEDULED { 2 } else { 256 };
+/// Such steps, at one of which the free pieces are counted.
+const STEPS_A_SAMPLE: usize = if SCHEDULED { 2 } else { 64 };
 
 /// What a thread that has returned pieces is to do next.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -157,8 +157,8 @@ pub(super) enum Due {
     Nothing,
     /// A step of a release, if there is one.
     Step,
-    /// The same, or a look at how much is free.
-    Look,
+    /// The same, or a sample of how much is free.
+    Sample,
 }
 
 /// Pieces that threads gave back.
@@ -168,8 +168,6 @@ pub(super) struct Returned {
     pieces: usize,
     /// How many pieces there are now.
     len: usize,
-    /// The fewest pieces there were since that was last asked.
-    fewest: usize,
     /// Pieces given back one by one, or a few at a time; and all for which there is no room in `magazines`.
     loose: Chain,
     /// Handed on without a look at the pieces. Each is at least half full.
@@ -189,7 +187,7 @@ impl Returned {
         self.pieces = self.pieces.wrapping_add(more);
         match self.pieces / PIECES_A_STEP {
             now if now == before => Due::Nothing,
-            now if now % STEPS_A_LOOK == 0 => Due::Look,
+            now if now % STEPS_A_SAMPLE == 0 => Due::Sample,
             _ => Due::Step,
         }
     }
@@ -240,13 +238,12 @@ impl Returned {
             None => self.loose.fill(magazine),
         };
         self.len -= magazine.len;
-        self.fewest = self.fewest.min(self.len);
         has_some
     }
 
-    /// The fewest pieces there were at any time since this was last called.
-    pub(super) fn take_fewest(&mut self) -> usize {
-        core::mem::replace(&mut self.fewest, self.len)
+    /// How many pieces there are.
+    pub(super) fn len(&self) -> usize {
+        self.len
     }
 
     /// Bytes from the allocator.

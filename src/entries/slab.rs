@@ -303,6 +303,8 @@ impl Slab {
         } else if now.is_resting() {
             // Relaxed: advice.
             self.is_releasing.store(false, Ordering::Relaxed);
+            drop(sorting);
+            self.surplus.lock().begin_anew();
             return false;
         } else if let Some(withheld) = now.take_withheld() {
             self.give_back(withheld);
@@ -313,9 +315,7 @@ impl Slab {
             self.is_releasing.store(false, Ordering::Relaxed);
             // This comes first: the holder of the next lock may be waiting for this one.
             drop(sorting);
-            // While pieces were taken out, few were there, which says nothing about how many are used.
             self.surplus.lock().begin_anew();
-            self.take_fewest();
         }
         true
     }
@@ -346,19 +346,19 @@ impl Slab {
             if let Some(sorting) = self.sorting.try_lock() {
                 self.release_some(sorting);
             }
-        } else if due == Due::Look {
+        } else if due == Due::Sample {
             let Some(mut surplus) = self.surplus.try_lock() else { return };
-            let idle = || (self.take_fewest() + self.withheld()).saturating_mul(self.layout.size());
-            if surplus.is_worth_it(idle, self.meter.bytes()) && self.begin_release() {
+            let free = (self.returned() + self.withheld()).saturating_mul(self.layout.size());
+            if surplus.is_worth_it(free, self.meter.bytes()) && self.begin_release() {
                 surplus.note_release();
             }
         }
     }
 
-    /// The fewest pieces that have been free at any time since this was last called, not counting those that segments have at
-    /// hand.
-    fn take_fewest(&self) -> usize {
-        self.returned.iter().map(|returned| returned.lock().take_fewest()).sum()
+    /// How many pieces the places have: those that are free, except for those that segments have at hand and the withheld
+    /// ones. Not of one moment, if pieces come and go.
+    fn returned(&self) -> usize {
+        self.returned.iter().map(|returned| returned.lock().len()).sum()
     }
 
     /// How many free pieces are withheld [M4].

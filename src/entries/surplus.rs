@@ -8,27 +8,34 @@ const IDLE_FOR: Duration = Duration::from_secs(1);
 /// Fewer bytes are not worth a release.
 const LEAST_BYTES: usize = 1 << 20;
 
-/// When the last look was, how much was idle then, and how much would be worth a release next time.
+/// How much has been free since the last look, and how much would be worth a release next time.
 #[derive(Debug)]
 pub(super) struct Surplus {
+    /// When the last look was.
     looked: Instant,
+    /// The fewest bytes that were free at any sample since then.
+    fewest_bytes: usize,
+    /// As of the last look.
     idle_bytes: usize,
     least_bytes: usize,
 }
 
 impl Surplus {
+    /// Nothing is free at first.
     pub(super) fn new() -> Self {
-        Surplus { looked: Instant::now(), idle_bytes: 0, least_bytes: LEAST_BYTES }
+        Surplus { looked: Instant::now(), fewest_bytes: 0, idle_bytes: 0, least_bytes: LEAST_BYTES }
     }
 
-    /// Whether to release what is free, of so many bytes in all: if half of these, and at least `least_bytes`, have been idle
-    /// since the last look. `idle` returns how many have been; it is called once a second at most.
-    pub(super) fn is_worth_it(&mut self, idle: impl FnOnce() -> usize, bytes: usize) -> bool {
+    /// Takes a sample: how many bytes are free now, of so many in all. Returns whether to release them: once a second at most,
+    /// if half of all bytes, and at least `least_bytes`, were free at each sample since the last look.
+    pub(super) fn is_worth_it(&mut self, free: usize, bytes: usize) -> bool {
+        self.fewest_bytes = self.fewest_bytes.min(free);
         let now = Instant::now();
         if now.duration_since(self.looked) < IDLE_FOR {
             return false;
         }
-        (self.looked, self.idle_bytes) = (now, idle());
+        (self.looked, self.idle_bytes) = (now, self.fewest_bytes);
+        self.fewest_bytes = free;
         let is_worth_it = self.idle_bytes >= self.least_bytes && self.idle_bytes >= bytes / 2;
         if !is_worth_it {
             // If less is idle than when a release was in vain, twice that amount is worth another.
@@ -43,9 +50,10 @@ impl Surplus {
         self.least_bytes = self.idle_bytes.saturating_mul(2);
     }
 
-    /// Notes that a release has ended: what has been free until now does not count.
+    /// Notes that a release has ended: while it took pieces out, few were there, which says nothing about how many are used.
     pub(super) fn begin_anew(&mut self) {
         self.looked = Instant::now();
+        self.fewest_bytes = usize::MAX;
     }
 
     /// Makes less worth a release.
@@ -65,32 +73,55 @@ impl Surplus {
 mod tests {
     use super::*;
 
+    const BYTES: usize = 100 << 20;
+
     #[test]
     fn half_that_is_idle_for_a_while_and_a_megabyte_is_worth_it_and_then_twice_as_much() {
         let mut surplus = Surplus::new();
-        assert!(!surplus.is_worth_it(|| unreachable!("nobody has looked for long"), 0));
-        let mut ask = |idle, bytes| {
+        let mut ask = |free, bytes| {
+            surplus.begin_anew();
+            assert!(!surplus.is_worth_it(usize::MAX, bytes), "it has not been free for long");
             surplus.age();
-            let is_worth_it = surplus.is_worth_it(|| idle, bytes);
+            let is_worth_it = surplus.is_worth_it(free, bytes);
             if is_worth_it {
                 surplus.note_release();
             }
             is_worth_it
         };
-        let bytes = 100 << 20;
         assert!(!ask(LEAST_BYTES - 1, LEAST_BYTES) && ask(LEAST_BYTES, LEAST_BYTES));
         // What was idle has gone.
-        assert!(!ask(0, bytes) && !ask(bytes / 2 - 1, bytes) && ask(bytes * 4 / 5, bytes));
+        assert!(!ask(0, BYTES) && !ask(BYTES / 2 - 1, BYTES) && ask(BYTES * 4 / 5, BYTES));
         // It has not.
         for _ in 0..3 {
-            assert!(!ask(bytes * 4 / 5, bytes));
+            assert!(!ask(BYTES * 4 / 5, BYTES));
         }
-        assert!(ask(bytes * 8 / 5, 2 * bytes));
-        assert!(!ask(0, bytes));
+        assert!(ask(BYTES * 8 / 5, 2 * BYTES));
+        assert!(!ask(0, BYTES));
         // There was no memory to begin the release.
         for _ in 0..3 {
+            surplus.begin_anew();
             surplus.age();
-            assert!(surplus.is_worth_it(|| bytes, bytes));
+            assert!(surplus.is_worth_it(BYTES, BYTES));
         }
+    }
+
+    #[test]
+    fn what_was_in_use_at_any_sample_since_the_last_look_is_not_idle() {
+        let mut surplus = Surplus::new();
+        let mut look = |samples: &[usize]| {
+            let (last, others) = samples.split_last().expect("one at least");
+            assert!(others.iter().all(|&free| !surplus.is_worth_it(free, BYTES)));
+            surplus.age();
+            surplus.is_worth_it(*last, BYTES)
+        };
+        assert!(!look(&[BYTES; 3]), "nothing was free at first");
+        assert!(look(&[BYTES; 3]));
+        assert!(!look(&[BYTES, 0, BYTES]) && !look(&[BYTES, BYTES, 0]));
+        assert!(!look(&[BYTES]), "nothing was free at the last look");
+        assert!(look(&[BYTES]));
+        assert!(!look(&[0]));
+        surplus.begin_anew();
+        surplus.age();
+        assert!(surplus.is_worth_it(BYTES, BYTES));
     }
 }
