@@ -8,43 +8,18 @@ use ahash::RandomState;
 
 use super::Cache;
 use super::bound::Bound;
-use super::cache::Weigher;
+use super::cache::{CacheSlots, Weigher};
 use super::counters::Counters;
 use super::error::CacheError;
 use super::flight::Flights;
 use super::meta::Fields;
+use super::options::{Given, Options};
 use super::policy::{Evictor, Policy};
 use super::removal::{Cause, Listener, is_gathered};
 use super::share::Share;
 use super::time::{Clock, Lifetime, SystemClock, Time, nanos};
-use crate::engine::{CapacityError, Shape};
+use crate::engine::Directory;
 use crate::entries::{Entry, Table};
-use crate::sync::SCHEDULED;
-
-/// Entries that are worth a lock of their own. With fewer in a segment, segments differ too much in their share of the capacity
-/// and in the part of the hot entries that they happen to have.
-const ENTRIES_A_SEGMENT: usize = if SCHEDULED { 1 } else { 1024 };
-/// The same by weight, for when the number of entries is not known.
-const WEIGHT_A_SEGMENT: u64 = 1 << 16;
-/// The number of entries for which each segment of a cache by weight is made, unless it is estimated: its tables grow.
-const FIRST_ENTRIES: usize = 64;
-
-/// Enough segments that threads seldom meet at a lock.
-fn most_segments() -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    (4 * cores).next_power_of_two().min(256)
-}
-
-/// How many segments a cache of this many entries has.
-pub(super) fn segments_for(entries: usize) -> u32 {
-    segments_of((entries / ENTRIES_A_SEGMENT) as u64, most_segments)
-}
-
-/// One segment for each part that is worth one, and no more than `most` returns. `most` is not called for a single part: the
-/// system reads files to answer.
-fn segments_of(parts: u64, most: impl FnOnce() -> usize) -> u32 {
-    if parts <= 1 { 1 } else { parts.min(most() as u64) as u32 }
-}
 
 /// The options of a [`Cache`], from [`Cache::builder`].
 ///
@@ -64,16 +39,10 @@ fn segments_of(parts: u64, most: impl FnOnce() -> usize) -> u32 {
 /// ```
 #[must_use = "a builder does nothing until `build`"]
 pub struct CacheBuilder<K, V, S = RandomState> {
-    max_entries: Option<usize>,
-    max_weight: Option<u64>,
+    options: Options,
     weigher: Option<Weigher<K, V>>,
-    estimated_entries: Option<usize>,
-    policy: Policy,
-    to_live: Option<Duration>,
-    to_idle: Option<Duration>,
     own_life: Option<Lifetime<K, V>>,
     own_idle: Option<Lifetime<K, V>>,
-    ahead: Option<Duration>,
     clock: Option<Box<dyn Clock>>,
     listener: Option<Listener<K, V>>,
     hasher: S,
@@ -82,16 +51,10 @@ pub struct CacheBuilder<K, V, S = RandomState> {
 impl<K, V> CacheBuilder<K, V> {
     pub(super) fn new() -> Self {
         CacheBuilder {
-            max_entries: None,
-            max_weight: None,
+            options: Options::default(),
             weigher: None,
-            estimated_entries: None,
-            policy: Policy::default(),
-            to_live: None,
-            to_idle: None,
             own_life: None,
             own_idle: None,
-            ahead: None,
             clock: None,
             listener: None,
             hasher: RandomState::new(),
@@ -118,7 +81,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// ```
     #[doc(alias = "max_capacity")]
     pub fn max_entries(mut self, entries: usize) -> Self {
-        self.max_entries = Some(entries);
+        self.options.max_entries = Some(entries);
         self
     }
 
@@ -136,7 +99,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// ```
     #[doc(alias = "max_capacity")]
     pub fn max_weight(mut self, weight: u64) -> Self {
-        self.max_weight = Some(weight);
+        self.options.max_weight = Some(weight);
         self
     }
 
@@ -180,7 +143,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// ```
     #[doc(alias = "initial_capacity")]
     pub fn estimated_entries(mut self, entries: usize) -> Self {
-        self.estimated_entries = Some(entries);
+        self.options.estimated_entries = Some(entries);
         self
     }
 
@@ -194,7 +157,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// ```
     #[doc(alias = "eviction_policy")]
     pub fn policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
+        self.options.policy = policy;
         self
     }
 
@@ -215,7 +178,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// assert_eq!(cache.get(&1), None);
     /// ```
     pub fn time_to_live(mut self, duration: Duration) -> Self {
-        self.to_live = Some(duration);
+        self.options.to_live = Some(duration);
         self
     }
 
@@ -237,7 +200,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// assert_eq!(cache.get(&1), None);
     /// ```
     pub fn time_to_idle(mut self, duration: Duration) -> Self {
-        self.to_idle = Some(duration);
+        self.options.to_idle = Some(duration);
         self
     }
 
@@ -345,7 +308,7 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     /// ```
     #[doc(alias = "refreshAfterWrite")]
     pub fn refresh_ahead(mut self, ahead: Duration) -> Self {
-        self.ahead = Some(ahead).filter(|ahead| !ahead.is_zero());
+        self.options.ahead = Some(ahead).filter(|ahead| !ahead.is_zero());
         self
     }
 
@@ -432,33 +395,13 @@ impl<K, V, S> CacheBuilder<K, V, S> {
     #[doc(alias = "build_with_hasher")]
     pub fn hasher<S2>(self, hasher: S2) -> CacheBuilder<K, V, S2> {
         CacheBuilder {
-            max_entries: self.max_entries,
-            max_weight: self.max_weight,
+            options: self.options,
             weigher: self.weigher,
-            estimated_entries: self.estimated_entries,
-            policy: self.policy,
-            to_live: self.to_live,
-            to_idle: self.to_idle,
             own_life: self.own_life,
             own_idle: self.own_idle,
-            ahead: self.ahead,
             clock: self.clock,
             listener: self.listener,
             hasher,
-        }
-    }
-
-    /// The number of segments, and of the entries that each of them is made for.
-    fn division(&self, capacity: u64) -> (u32, usize) {
-        match (self.max_entries, self.estimated_entries) {
-            (Some(entries), _) | (None, Some(entries)) => {
-                let segments = segments_for(entries);
-                (segments, entries.div_ceil(segments as usize))
-            }
-            (None, None) => {
-                let segments = segments_of(capacity / WEIGHT_A_SEGMENT, most_segments);
-                (segments, FIRST_ENTRIES.min(usize::try_from(capacity).unwrap_or(usize::MAX)))
-            }
         }
     }
 
@@ -498,83 +441,57 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         K: Hash + Eq,
         S: BuildHasher,
     {
-        let capacity = match (self.max_entries, self.max_weight) {
-            (Some(entries), None) => entries as u64,
-            (None, Some(weight)) => weight,
-            (None, None) => return Err(CacheError::NoBound),
-            (Some(_), Some(_)) => return Err(CacheError::TwoBounds),
-        };
-        if self.weigher.is_some() && self.max_weight.is_none() {
-            return Err(CacheError::WeigherUnused);
-        }
-        let own = self.own_life.is_some() || self.own_idle.is_some();
-        let expires = own || self.to_live.is_some() || self.to_idle.is_some();
-        if self.clock.is_some() && !expires {
-            return Err(CacheError::ClockUnused);
-        }
-        if self.ahead.is_some() && self.to_live.is_none() && self.own_life.is_none() {
-            return Err(CacheError::RefreshUnused);
-        }
-        if let (Some(ahead), Some(life)) = (self.ahead, self.to_live) {
-            if ahead >= life {
-                return Err(CacheError::RefreshTooEarly { ahead, life });
-            }
-        }
-        let (segments, share) = self.division(capacity);
-        // The number that the user gave, not what it comes to in segments.
-        let said = self.max_entries.or(self.estimated_entries);
-        let refused = |error: CapacityError| CacheError::Capacity(error.of(said.unwrap_or(error.requested)));
-        let shape = Shape::for_cache(segments, share).map_err(refused)?;
-        let time = expires.then(|| Time {
+        let options = self.options;
+        let plan = options.plan(Given {
+            weigher: self.weigher.is_some(),
+            own_life: self.own_life.is_some(),
+            own_idle: self.own_idle.is_some(),
+            clock: self.clock.is_some(),
+        })?;
+        let time = plan.expires.then(|| Time {
             clock: self.clock.unwrap_or_else(|| Box::new(SystemClock::new())),
-            to_live: self.to_live,
-            to_idle: self.to_idle,
+            to_live: options.to_live,
+            to_idle: options.to_idle,
             own_life: self.own_life,
-            ahead: self.ahead.map_or(0, nanos),
+            ahead: options.ahead.map_or(0, nanos),
             own_idle: self.own_idle,
         });
-        let (policy, weigher, listener, hasher) = (self.policy, self.weigher, self.listener, self.hasher);
+        let (weigher, listener, hasher) = (self.weigher, self.listener, self.hasher);
         let fields = Fields::new(Entry::<K, V>::TAIL_AT, weigher.is_some(), time.as_ref());
-        let (requested, gathered) = (share.saturating_mul(segments as usize), is_gathered(listener.as_ref()));
-        let table = Table::<K, V, Share>::new(shape, requested, fields.bytes(), gathered);
-        let (table, bound) = (table.map_err(refused)?, Bound::new(capacity, segments));
-        table.directory.each_segment(|mut writing| {
-            let quota = bound.share(writing.locked.state_ref().index);
-            let share = &mut writing.locked.state().keep;
-            (share.fair, share.evictor) = (quota, Evictor::new(policy, quota));
-        });
+        let gathered = is_gathered(listener.as_ref());
+        let table = Table::<K, V, Share>::new(plan.shape, plan.entries, fields.bytes(), gathered);
+        let table = table.map_err(|error| options.refused(error))?;
+        let (policy, bound) = (options.policy, Bound::new(plan.capacity, plan.segments));
+        share_out(&table.directory, &bound, policy);
         let (flights, counters) = (Flights::new(), Counters::new());
         Ok(Cache { table, hasher, bound, policy, weigher, time, listener, fields, flights, counters })
     }
 }
 
+/// Gives each segment its part of the capacity.
+fn share_out(directory: &Directory<CacheSlots>, bound: &Bound, policy: Policy) {
+    directory.each_segment(|mut writing| {
+        let quota = bound.share(writing.locked.state_ref().index);
+        let share = &mut writing.locked.state().keep;
+        (share.fair, share.evictor) = (quota, Evictor::new(policy, quota));
+    });
+}
+
 impl<K, V, S> fmt::Debug for CacheBuilder<K, V, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CacheBuilder")
-            .field("max_entries", &self.max_entries)
-            .field("max_weight", &self.max_weight)
+            .field("max_entries", &self.options.max_entries)
+            .field("max_weight", &self.options.max_weight)
             .field("weigher", &self.weigher.is_some())
-            .field("estimated_entries", &self.estimated_entries)
-            .field("policy", &self.policy)
-            .field("time_to_live", &self.to_live)
-            .field("time_to_idle", &self.to_idle)
+            .field("estimated_entries", &self.options.estimated_entries)
+            .field("policy", &self.options.policy)
+            .field("time_to_live", &self.options.to_live)
+            .field("time_to_idle", &self.options.to_idle)
             .field("expiry", &self.own_life.is_some())
             .field("idle_expiry", &self.own_idle.is_some())
-            .field("refresh_ahead", &self.ahead)
+            .field("refresh_ahead", &self.options.ahead)
             .field("clock", &self.clock.is_some())
             .field("on_removal", &self.listener.is_some())
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_has_one_segment_does_not_ask_the_system_for_its_cores() {
-        let asked = || -> usize { panic!("tens of microseconds for each small cache") };
-        assert_eq!([0, 1].map(|parts| segments_of(parts, asked)), [1, 1]);
-        assert_eq!([2, 8, 9, u64::MAX].map(|parts| segments_of(parts, || 8)), [2, 8, 8, 8]);
     }
 }

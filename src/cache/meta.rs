@@ -3,6 +3,7 @@
 
 use core::marker::PhantomData;
 use core::ptr::NonNull;
+use core::time::Duration;
 
 use super::time::{NEVER, Nanos, TRIES, Time, nanos};
 use crate::entries::EntryPointer;
@@ -56,12 +57,18 @@ impl Fields {
     /// The fields of a cache whose entries have their words this many bytes from their address, with or without a weigher, and
     /// with these times.
     pub(super) fn new<K, V>(at: usize, has_weight: bool, time: Option<&Time<K, V>>) -> Self {
-        let to_idle = time.and_then(|time| time.to_idle);
-        let (has_deadline, has_idle) = (time.is_some(), time.is_some_and(|time| time.own_idle.is_some()));
+        let limits = time.map(|time| (time.to_idle, time.own_idle.is_some(), time.ahead != 0));
+        Self::with_limits(at, has_weight, limits)
+    }
+
+    /// The same, if entries may be idle for so long, or each as long as it says, and are refreshed or not; `None` if they do
+    /// not expire. Compiled once.
+    fn with_limits(at: usize, has_weight: bool, limits: Option<(Option<Duration>, bool, bool)>) -> Self {
+        let has_deadline = limits.is_some();
+        let (to_idle, has_idle, is_refreshed) = limits.unwrap_or_default();
         let has_last_use = has_idle || to_idle.is_some();
         let words = [has_weight, has_deadline, has_last_use, has_idle].map(u8::from).iter().sum();
-        let idle = to_idle.map_or(NEVER, nanos);
-        let tries = if time.is_some_and(|time| time.ahead != 0) { TRIES } else { 0 };
+        let (idle, tries) = (to_idle.map_or(NEVER, nanos), if is_refreshed { TRIES } else { 0 });
         Fields { at, words, has_weight, has_deadline, has_last_use, has_idle, idle, tries }
     }
 

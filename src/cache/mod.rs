@@ -17,7 +17,7 @@
 //! | `timer` | how long loaders run |
 //! | `keep` | what loads look up, and how they keep the loaded values |
 //! | `view`, `cache_ref`, `iter` | look-ups by reference; one that takes its view along; walks |
-//! | `builder` | options |
+//! | `builder`, `options` | options; what a cache is made of by them |
 //! | `policy` | which entries to evict |
 //! | `bound`, `quota` | how much may be held, and how segments share it |
 //! | `residents`, `room` | entries as the policy sees them; when a table is made larger |
@@ -64,6 +64,7 @@ mod keep;
 mod meta;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod options;
 mod policy;
 mod quota;
 mod refused;

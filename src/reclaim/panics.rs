@@ -19,10 +19,16 @@ impl FirstPanic {
     /// Makes a call.
     pub(crate) fn call(&mut self, f: impl FnOnce()) {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(f)) {
-            match self.0 {
-                None => self.0 = Some(payload),
-                Some(_) => discard(payload),
-            }
+            self.note(payload);
+        }
+    }
+
+    /// Keeps the first panic.
+    #[cold]
+    fn note(&mut self, payload: Box<dyn Any + Send>) {
+        match self.0 {
+            None => self.0 = Some(payload),
+            Some(_) => discard(payload),
         }
     }
 

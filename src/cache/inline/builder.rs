@@ -9,7 +9,7 @@ use bytemuck::Pod;
 
 use super::InlineCache;
 use crate::cache::CacheError;
-use crate::cache::builder::segments_for;
+use crate::cache::options::segments_for;
 use crate::cache::policy::Policy;
 use crate::engine::{CapacityError, Shape};
 
