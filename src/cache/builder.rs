@@ -441,29 +441,29 @@ impl<K, V, S> CacheBuilder<K, V, S> {
         K: Hash + Eq,
         S: BuildHasher,
     {
-        let options = self.options;
-        let plan = options.plan(Given {
+        let plan = self.options.plan(Given {
             weigher: self.weigher.is_some(),
             own_life: self.own_life.is_some(),
             own_idle: self.own_idle.is_some(),
             clock: self.clock.is_some(),
         })?;
-        let time = plan.expires.then(|| Time {
-            clock: self.clock.unwrap_or_else(|| Box::new(SystemClock::new())),
+        let fields = Fields::new(Entry::<K, V>::TAIL_AT, self.weigher.is_some(), plan.limits);
+        let gathered = is_gathered(self.listener.as_ref());
+        let table = Table::<K, V, Share>::new(plan.shape, plan.entries, fields.bytes(), gathered);
+        let table = table.map_err(|error| self.options.refused(error))?;
+        let bound = Bound::new(plan.capacity, plan.segments);
+        share_out(&table.directory, &bound, self.options.policy);
+        let (flights, counters) = (Flights::new(), Counters::new());
+        let CacheBuilder { options, weigher, own_life, own_idle, clock, listener, hasher } = self;
+        let time = plan.limits.map(|_| Time {
+            clock: clock.unwrap_or_else(|| Box::new(SystemClock::new())),
             to_live: options.to_live,
             to_idle: options.to_idle,
-            own_life: self.own_life,
+            own_life,
             ahead: options.ahead.map_or(0, nanos),
-            own_idle: self.own_idle,
+            own_idle,
         });
-        let (weigher, listener, hasher) = (self.weigher, self.listener, self.hasher);
-        let fields = Fields::new(Entry::<K, V>::TAIL_AT, weigher.is_some(), time.as_ref());
-        let gathered = is_gathered(listener.as_ref());
-        let table = Table::<K, V, Share>::new(plan.shape, plan.entries, fields.bytes(), gathered);
-        let table = table.map_err(|error| options.refused(error))?;
-        let (policy, bound) = (options.policy, Bound::new(plan.capacity, plan.segments));
-        share_out(&table.directory, &bound, policy);
-        let (flights, counters) = (Flights::new(), Counters::new());
+        let policy = options.policy;
         Ok(Cache { table, hasher, bound, policy, weigher, time, listener, fields, flights, counters })
     }
 }

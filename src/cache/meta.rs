@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 use core::time::Duration;
 
-use super::time::{NEVER, Nanos, TRIES, Time, nanos};
+use super::time::{NEVER, Nanos, TRIES, nanos};
 use crate::entries::EntryPointer;
 use crate::sync::{AtomicU64, Ordering};
 
@@ -17,7 +17,7 @@ const USE_GRAIN: Nanos = 1_000_000;
 pub(super) struct Facts {
     /// The weight that the weigher returned.
     pub(super) weight: u64,
-    /// When the entry must go, used or not: see [`Time::deadline`].
+    /// When the entry must go, used or not: see [`Time::deadline_after`](super::time::Time::deadline_after).
     pub(super) deadline: Nanos,
     /// When it was hit last, or inserted.
     pub(super) last_use: Nanos,
@@ -53,19 +53,23 @@ pub(super) struct Fields {
     tries: Nanos,
 }
 
+/// How entries expire, as far as their fields depend on it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Limits {
+    /// How long each of them may be idle.
+    pub(super) to_idle: Option<Duration>,
+    /// Whether each has a limit of its own to that.
+    pub(super) has_own_idle: bool,
+    /// Whether values are loaded anew ahead of their deadlines [F8].
+    pub(super) is_refreshed: bool,
+}
+
 impl Fields {
     /// The fields of a cache whose entries have their words this many bytes from their address, with or without a weigher, and
-    /// with these times.
-    pub(super) fn new<K, V>(at: usize, has_weight: bool, time: Option<&Time<K, V>>) -> Self {
-        let limits = time.map(|time| (time.to_idle, time.own_idle.is_some(), time.ahead != 0));
-        Self::with_limits(at, has_weight, limits)
-    }
-
-    /// The same, if entries may be idle for so long, or each as long as it says, and are refreshed or not; `None` if they do
-    /// not expire. Compiled once.
-    fn with_limits(at: usize, has_weight: bool, limits: Option<(Option<Duration>, bool, bool)>) -> Self {
+    /// with these limits, if its entries expire.
+    pub(super) fn new(at: usize, has_weight: bool, limits: Option<Limits>) -> Self {
         let has_deadline = limits.is_some();
-        let (to_idle, has_idle, is_refreshed) = limits.unwrap_or_default();
+        let Limits { to_idle, has_own_idle: has_idle, is_refreshed } = limits.unwrap_or_default();
         let has_last_use = has_idle || to_idle.is_some();
         let words = [has_weight, has_deadline, has_last_use, has_idle].map(u8::from).iter().sum();
         let (idle, tries) = (to_idle.map_or(NEVER, nanos), if is_refreshed { TRIES } else { 0 });
@@ -278,29 +282,19 @@ impl<'g> Meta<'g> {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use core::time::Duration;
-
-    use super::super::ManualClock;
     use super::*;
 
     const FACTS: Facts = Facts { weight: 7, deadline: 1 << 50, last_use: 1 << 40, idle: 1 << 30 };
     const ALL: Duration = Duration::from_secs(1);
 
-    fn time(all: bool, own: bool) -> Time<u32, u32> {
-        Time {
-            clock: Box::new(ManualClock::new()),
-            to_live: None,
-            own_life: None,
-            ahead: 0,
-            to_idle: all.then_some(ALL),
-            own_idle: own.then(|| Box::new(|_: &u32, _: &u32| None) as _),
-        }
+    fn limits(all: bool, own: bool) -> Limits {
+        Limits { to_idle: all.then_some(ALL), has_own_idle: own, is_refreshed: false }
     }
 
     /// Calls `f` with the facts behind an entry, and with how many words they have.
-    fn with_written(weighs: bool, time: Option<Time<u32, u32>>, f: impl FnOnce(Meta<'_>, usize)) {
+    fn with_written(weighs: bool, limits: Option<Limits>, f: impl FnOnce(Meta<'_>, usize)) {
         let words = [const { AtomicU64::new(u64::MAX) }; 5];
-        let fields = Fields::new(0, weighs, time.as_ref());
+        let fields = Fields::new(0, weighs, limits);
         let n = fields.bytes() / size_of::<AtomicU64>();
         let first = NonNull::from(&words).cast();
         // SAFETY: there are more of them than any cache has.
@@ -322,14 +316,14 @@ mod tests {
         });
         for weighs in [false, true] {
             let (weight, one) = if weighs { (7, 1) } else { (1, 0) };
-            with_written(weighs, Some(time(false, false)), |meta, words| {
+            with_written(weighs, Some(limits(false, false)), |meta, words| {
                 let known = (meta.weight(), meta.deadline(), meta.last_use(), words);
                 assert_eq!(known, (weight, 1 << 50, None, one + 1));
             });
             for (all, own, n, idle) in
                 [(true, false, 2, nanos(ALL)), (false, true, 3, 1 << 30), (true, true, 3, 1 << 30)]
             {
-                with_written(weighs, Some(time(all, own)), |meta, words| {
+                with_written(weighs, Some(limits(all, own)), |meta, words| {
                     let known = (meta.weight(), meta.deadline(), meta.last_use(), words);
                     assert_eq!(known, (weight, 1 << 50, Some(1 << 40), one + n));
                     assert!(!meta.has_expired((1 << 40) + idle - 1) && meta.has_expired((1 << 40) + idle));
@@ -341,7 +335,7 @@ mod tests {
     #[test]
     fn a_hit_is_noted_unless_another_was_just_before() {
         for (own, idle) in [(false, nanos(ALL)), (true, 1 << 30)] {
-            with_written(true, Some(time(true, own)), |meta, _| {
+            with_written(true, Some(limits(true, own)), |meta, _| {
                 meta.note_use((1 << 40) + USE_GRAIN);
                 assert_eq!(meta.last_use(), Some(1 << 40));
                 meta.note_use((1 << 40) + USE_GRAIN + 1);

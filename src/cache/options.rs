@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use super::error::CacheError;
+use super::meta::Limits;
 use super::policy::Policy;
 use crate::engine::{CapacityError, Shape};
 use crate::sync::SCHEDULED;
@@ -61,7 +62,8 @@ pub(super) struct Plan {
     pub(super) shape: Shape,
     /// For how many entries its tables are made.
     pub(super) entries: usize,
-    pub(super) expires: bool,
+    /// If entries expire.
+    pub(super) limits: Option<Limits>,
 }
 
 impl Options {
@@ -90,7 +92,13 @@ impl Options {
         }
         let (segments, share) = self.division(capacity);
         let shape = Shape::for_cache(segments, share).map_err(|error| self.refused(error))?;
-        Ok(Plan { capacity, segments, shape, entries: share.saturating_mul(segments as usize), expires })
+        let limits = Limits {
+            to_idle: self.to_idle,
+            has_own_idle: given.own_idle,
+            is_refreshed: self.ahead.is_some(),
+        };
+        let entries = share.saturating_mul(segments as usize);
+        Ok(Plan { capacity, segments, shape, entries, limits: expires.then_some(limits) })
     }
 
     /// The number of segments, and of the entries that each of them is made for.

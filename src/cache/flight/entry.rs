@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
+use super::erased::Erased;
 use super::terms::Failure;
 use crate::hash::Digest;
 
 /// The outcome that followers get: the value, or an error that the leader shares.
-pub(super) type Outcome<V> = OnceLock<Result<V, Failure>>;
+pub(super) type Outcome = OnceLock<Result<Erased, Failure>>;
 
 /// One flight. Of the flights of one key, at most one is not stale [F1].
-pub(super) struct Entry<K, V> {
+pub(super) struct Entry {
     pub(super) digest: Digest,
-    pub(super) key: K,
+    pub(super) key: Erased,
     pub(super) number: u64,
     /// Whether the flight has a leader; otherwise the leader has failed and its followers are about to take over [F4].
     pub(super) led: bool,
@@ -23,23 +24,23 @@ pub(super) struct Entry<K, V> {
     /// flight has ended [F3].
     pub(super) closed: bool,
     /// Present from the first follower on.
-    followers: Option<Box<Followers<V>>>,
+    followers: Option<Box<Followers>>,
 }
 
 /// The followers of a flight; most flights have none.
-struct Followers<V> {
+struct Followers {
     /// How many `Wait`s there are.
     count: usize,
     next_ticket: u64,
     /// The sleeping followers, by the numbers of their waits: in the order in which they joined.
     sleepers: BTreeMap<u64, Waker>,
     /// Where the outcome is put for them; not for followers that joined when the flight was closed.
-    outcome: Option<Arc<Outcome<V>>>,
+    outcome: Option<Arc<Outcome>>,
 }
 
-impl<K, V> Entry<K, V> {
+impl Entry {
     /// A flight with a leader.
-    pub(super) fn new(digest: Digest, key: K, number: u64) -> Self {
+    pub(super) fn new(digest: Digest, key: Erased, number: u64) -> Self {
         Entry { digest, key, number, led: true, stale: false, closed: false, followers: None }
     }
 
@@ -55,12 +56,12 @@ impl<K, V> Entry<K, V> {
     }
 
     /// Where the outcome is put for the followers, if there ever were any.
-    pub(super) fn outcome(&self) -> Option<Arc<Outcome<V>>> {
+    pub(super) fn outcome(&self) -> Option<Arc<Outcome>> {
         self.followers.as_ref()?.outcome.clone()
     }
 
     /// Adds a follower. Returns the number of its wait, and where the outcome is put for it.
-    pub(super) fn follow(&mut self) -> (u64, Arc<Outcome<V>>) {
+    pub(super) fn follow(&mut self) -> (u64, Arc<Outcome>) {
         let followers = self.followers.get_or_insert_with(|| {
             Box::new(Followers { count: 0, next_ticket: 0, sleepers: BTreeMap::new(), outcome: None })
         });
@@ -101,7 +102,7 @@ impl<K, V> Entry<K, V> {
     }
 
     /// Takes the wakers of all sleeping followers, in the order in which they joined.
-    pub(super) fn take_sleepers(&mut self) -> impl Iterator<Item = Waker> + use<K, V> {
+    pub(super) fn take_sleepers(&mut self) -> impl Iterator<Item = Waker> + use<> {
         let sleepers = self.followers.as_mut().map(|followers| core::mem::take(&mut followers.sleepers));
         sleepers.unwrap_or_default().into_values()
     }

@@ -1,9 +1,13 @@
 //! The leader, which loads a key: through it comes the value, or the failure.
 
 use core::fmt;
+use core::marker::PhantomData;
+use std::sync::Arc;
 use std::task::Waker;
 
-use super::entry::Entry;
+use super::entry::{Entry, Outcome};
+use super::erased::Erased;
+use super::flights::Of;
 use super::running::{self, Running};
 use super::shard::{At, FlightId};
 use super::terms::Failure;
@@ -12,8 +16,8 @@ use crate::reclaim::FirstPanic;
 
 /// Leads a flight: one per flight at a time [F1]. If it is dropped without having landed (after an error, a panic, or with the
 /// future that held it), it leaves the lead to a follower [F4].
-pub(crate) struct Flight<'a, K, V> {
-    at: At<'a, K, V>,
+pub(super) struct Lead<'a> {
+    at: At<'a>,
     landed: bool,
     old: Old,
 }
@@ -28,35 +32,24 @@ enum Old {
     Stale,
 }
 
-impl<'a, K, V> Flight<'a, K, V> {
-    pub(super) fn new(at: At<'a, K, V>) -> Self {
-        Flight { at, landed: false, old: Old::Nothing }
+impl<'a> Lead<'a> {
+    pub(super) fn new(at: At<'a>) -> Self {
+        Lead { at, landed: false, old: Old::Nothing }
     }
 
-    /// Makes this a flight that is led because the key's value is due.
-    pub(super) fn refreshing(self) -> Self {
-        let mut flight = self;
-        flight.old = Old::Due;
-        flight
-    }
-
-    /// Whether it is led because the key's value was due.
-    pub(super) fn refreshes(&self) -> bool {
-        self.old == Old::Due
-    }
-
-    /// Notes that its leader has found a value again, and that it is stale to the leader [F9].
-    pub(super) fn replace(&mut self) {
-        self.old = Old::Stale;
-    }
-
-    /// The key's digest.
-    pub(crate) fn digest(&self) -> Digest {
-        self.at.digest
-    }
-
-    pub(super) fn id(&self) -> FlightId {
+    fn id(&self) -> FlightId {
         self.at.id()
+    }
+
+    /// Calls `f`; whatever that runs must not wait for this flight [F6].
+    pub(super) fn run<T>(&self, f: impl FnOnce() -> T) -> T {
+        let _running = self.running();
+        f()
+    }
+
+    /// Notes that this thread runs the flight's loader while the result lives.
+    fn running(&self) -> Running {
+        running::enter(self.id())
     }
 
     /// Whether the key was written to since the load began, so that the cache must not keep what was loaded [F5].
@@ -67,8 +60,9 @@ impl<'a, K, V> Flight<'a, K, V> {
         self.at.with(|entry| entry.is_some_and(|entry| entry.stale))
     }
 
-    /// Whether its value may be put into the cache: as [`Flight::is_stale`], mostly without the shard's lock. Sees every writer
+    /// Whether its value may be put into the cache: as [`Lead::is_stale`], mostly without the shard's lock. Sees every writer
     /// that has marked the flight before or while it held the lock under which this is called.
+    #[inline]
     fn may_put(&self) -> bool {
         !self.at.may_be_marked() || !self.is_stale()
     }
@@ -79,7 +73,7 @@ impl<'a, K, V> Flight<'a, K, V> {
     }
 
     /// The same, and ends the flight if nobody follows it; returns what is left of it then.
-    fn close_or_end(&mut self) -> Option<Entry<K, V>> {
+    fn close_or_end(&mut self) -> Option<Entry> {
         let ended = self.at.end_if(|entry| {
             entry.closed = true;
             entry.followers() == 0
@@ -88,43 +82,30 @@ impl<'a, K, V> Flight<'a, K, V> {
         ended
     }
 
-    /// Calls `f`; whatever that runs must not wait for this flight [F6].
-    pub(crate) fn run<T>(&self, f: impl FnOnce() -> T) -> T {
-        let _running = self.running();
-        f()
-    }
-
-    /// Notes that this thread runs the flight's loader while the result lives.
-    pub(super) fn running(&self) -> Running {
-        running::enter(self.id())
-    }
-}
-
-impl<K, V> Flight<'_, K, V> {
-    /// Ends the flight without a value, because the key has one, or because none was loaded [L6]. Each follower looks the key
-    /// up itself: it may have joined after the key's value had left the cache [F2].
-    pub(super) fn call_off(mut self) {
-        wake_all(self.end());
-    }
-
     /// Ends the flight; returns what is left of it, with the sleeping followers, to be woken.
-    fn end(&mut self) -> Option<Entry<K, V>> {
+    fn end(&mut self) -> Option<Entry> {
         let ended = self.at.end_if(|_| true);
         self.landed = true;
         ended
     }
 
-    /// Ends the flight with its outcome, which each follower gets [F3]; returns what is left of it, as [`end`](Self::end).
-    fn end_with(&mut self, result: impl FnOnce() -> Result<V, Failure>) -> Option<Entry<K, V>> {
+    /// Ends the flight if nobody follows it; else returns where the followers look for the outcome.
+    fn end_alone(&mut self) -> Result<Entry, Option<Arc<Outcome>>> {
         let mut outcome = None;
         let alone = self.at.end_if(|entry| {
             outcome = entry.outcome();
             entry.followers() == 0
         });
-        if alone.is_some() {
-            self.landed = true;
-            return alone;
-        }
+        self.landed = alone.is_some();
+        alone.ok_or(outcome)
+    }
+
+    /// Ends the flight with its outcome, which each follower gets [F3]; returns what is left of it, as [`end`](Self::end).
+    fn end_with(&mut self, result: impl FnOnce() -> Result<Erased, Failure>) -> Option<Entry> {
+        let outcome = match self.end_alone() {
+            Ok(ended) => return Some(ended),
+            Err(outcome) => outcome,
+        };
         // Not under the lock. If it panics, the next leader finds what the cache has kept, or loads.
         if let Some(outcome) = outcome {
             assert!(outcome.set(result()).is_ok(), "a flight ends once");
@@ -134,24 +115,84 @@ impl<K, V> Flight<'_, K, V> {
     }
 }
 
-impl<K, V> Drop for Flight<'_, K, V> {
+impl Drop for Lead<'_> {
+    #[inline]
     fn drop(&mut self) {
-        if self.landed {
-            return;
+        if !self.landed {
+            leave(&self.at);
         }
-        let mut next = None;
-        let ended = self.at.end_if(|entry| {
-            entry.led = false;
-            entry.closed = false;
-            // Followers of a stale flight cannot take over: the key may have another flight by now. They join that.
-            let ends = entry.stale || entry.followers() == 0;
-            if !ends {
-                next = entry.first_sleeper();
-            }
-            ends
-        });
-        wake(next);
-        wake_all(ended);
+    }
+}
+
+/// Leaves the lead of a flight to a follower.
+#[cold]
+fn leave(at: &At<'_>) {
+    let mut next = None;
+    let ended = at.end_if(|entry| {
+        entry.led = false;
+        entry.closed = false;
+        // Followers of a stale flight cannot take over: the key may have another flight by now. They join that.
+        let ends = entry.stale || entry.followers() == 0;
+        if !ends {
+            next = entry.first_sleeper();
+        }
+        ends
+    });
+    wake(next);
+    wake_all(ended);
+}
+
+/// Leads a flight of a cache with these keys and values.
+pub(crate) struct Flight<'a, K, V> {
+    lead: Lead<'a>,
+    of: Of<'a, K, V>,
+}
+
+impl<'a, K, V> Flight<'a, K, V> {
+    pub(super) fn new(lead: Lead<'a>) -> Self {
+        Flight { lead, of: PhantomData }
+    }
+
+    /// Makes this a flight that is led because the key's value is due.
+    pub(super) fn refreshing(self) -> Self {
+        let mut flight = self;
+        flight.lead.old = Old::Due;
+        flight
+    }
+
+    /// Whether it is led because the key's value was due.
+    pub(super) fn refreshes(&self) -> bool {
+        self.lead.old == Old::Due
+    }
+
+    /// Notes that its leader has found a value again, and that it is stale to the leader [F9].
+    pub(super) fn replace(&mut self) {
+        self.lead.old = Old::Stale;
+    }
+
+    /// The key's digest.
+    pub(crate) fn digest(&self) -> Digest {
+        self.lead.at.digest
+    }
+
+    pub(super) fn id(&self) -> FlightId {
+        self.lead.id()
+    }
+
+    /// [`Lead::run`].
+    pub(crate) fn run<T>(&self, f: impl FnOnce() -> T) -> T {
+        self.lead.run(f)
+    }
+
+    /// [`Lead::running`].
+    pub(super) fn running(&self) -> Running {
+        self.lead.running()
+    }
+
+    /// Ends the flight without a value, because the key has one, or because none was loaded [L6]. Each follower looks the key
+    /// up itself: it may have joined after the key's value had left the cache [F2].
+    pub(super) fn call_off(mut self) {
+        wake_all(self.lead.end());
     }
 }
 
@@ -161,13 +202,14 @@ pub(crate) struct Landing<'a, K, V> {
     /// Dropped first: a follower that is woken as the flight ends may ask for the key, even at once and on this thread.
     running: Running,
     flight: Flight<'a, K, V>,
-    ended: Ended<K, V>,
+    ended: Ended,
 }
 
 /// What is left of a flight that [has ended with its value put](Landing::has_put): its key, to be dropped unlocked.
-struct Ended<K, V>(Option<Entry<K, V>>);
+struct Ended(Option<Entry>);
 
-impl<K, V> Drop for Ended<K, V> {
+impl Drop for Ended {
+    #[inline]
     fn drop(&mut self) {
         wake_all(self.0.take());
     }
@@ -184,20 +226,20 @@ impl<'a, K, V> Landing<'a, K, V> {
         self.flight
     }
 
-    /// [`Flight::is_stale`].
+    /// [`Lead::is_stale`].
     pub(crate) fn is_stale(&self) -> bool {
-        self.flight.is_stale()
+        self.flight.lead.is_stale()
     }
 
-    /// [`Flight::may_put`]: must be called under the lock of the cache's table under which the value is then put.
+    /// [`Lead::may_put`]: must be called under the lock of the cache's table under which the value is then put.
     pub(crate) fn may_put(&self) -> bool {
-        self.flight.may_put()
+        self.flight.lead.may_put()
     }
 
     /// Notes that the value has been put, and may be taken out when that lock is released: a caller that joins after that must
     /// not get it. Mostly nobody has joined, and the flight ends.
     pub(crate) fn has_put(&mut self) {
-        self.ended = Ended(self.flight.close_or_end());
+        self.ended = Ended(self.flight.lead.close_or_end());
     }
 
     /// Whether it is led because the key's value was due [F8].
@@ -213,18 +255,18 @@ impl<'a, K, V> Landing<'a, K, V> {
     /// Whether the key had a value that was stale to the leader: the loaded value may take its place, if it is still stale
     /// [F9].
     pub(crate) fn replaces(&self) -> bool {
-        self.flight.old == Old::Stale
+        self.flight.lead.old == Old::Stale
     }
 
     /// Closes the flight: a caller that joins from now on looks the key up when the flight has ended. For caches whose values
     /// expire, because a value may expire before that.
     pub(crate) fn close(&self) {
-        self.flight.close();
+        self.flight.lead.close();
     }
 
     /// [`Flight::call_off`].
     pub(crate) fn call_off(mut self) {
-        let ended = self.flight.end();
+        let ended = self.flight.lead.end();
         self.wake(ended);
     }
 
@@ -232,14 +274,14 @@ impl<'a, K, V> Landing<'a, K, V> {
     /// have a value by now.
     pub(super) fn fail(mut self, failure: Failure) {
         let ended = match self.is_stale() {
-            true => self.flight.end(),
-            false => self.flight.end_with(|| Err(failure)),
+            true => self.flight.lead.end(),
+            false => self.flight.lead.end_with(|| Err(failure)),
         };
         self.wake(ended);
     }
 
     /// Called by the thread that has ended the flight.
-    fn wake(self, ended: Option<Entry<K, V>>) {
+    fn wake(self, ended: Option<Entry>) {
         drop(self.running);
         wake_all(ended);
     }
@@ -249,7 +291,8 @@ impl<K, V: Clone> Landing<'_, K, V> {
     /// Ends the flight with a loaded value, whether the cache has kept it or not: each follower gets a clone [F3]. From then on
     /// this thread may ask for the key.
     pub(crate) fn land(mut self, value: &V) {
-        let ended = self.ended.0.take().or_else(|| self.flight.end_with(|| Ok(value.clone())));
+        let result = || Ok(Erased::new(value.clone()));
+        let ended = self.ended.0.take().or_else(|| self.flight.lead.end_with(result));
         self.wake(ended);
     }
 }
@@ -266,8 +309,14 @@ pub(super) fn wake(sleepers: impl IntoIterator<Item = Waker>) {
 
 /// Wakes all sleeping followers of a flight that has ended, and then drops what is left of it: the key's drop may panic, or
 /// that of a value for which nobody waits any more. Not under a lock.
-fn wake_all<K, V>(ended: Option<Entry<K, V>>) {
-    let Some(mut entry) = ended else { return };
+#[inline]
+fn wake_all(ended: Option<Entry>) {
+    if let Some(entry) = ended {
+        wake_and_drop(entry);
+    }
+}
+
+fn wake_and_drop(mut entry: Entry) {
     if !entry.has_sleepers() && !std::thread::panicking() {
         // This is the usual case: nobody is left asleep if the drop panics, and the panic goes on by itself.
         return drop(entry);
@@ -280,6 +329,6 @@ fn wake_all<K, V>(ended: Option<Entry<K, V>>) {
 
 impl<K, V> fmt::Debug for Flight<'_, K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Flight").field("at", &self.at).finish_non_exhaustive()
+        f.debug_struct("Flight").field("at", &self.lead.at).finish_non_exhaustive()
     }
 }

@@ -70,6 +70,8 @@ pub(crate) fn nothing_is_stale<V>(_: &V) -> bool {
 impl<K: Eq + Clone, V: Clone> Flights<K, V> {
     /// The value of a key for which the cache had none, or only one that is due or stale to this caller: from `load`, or from
     /// the loader of another caller, for which this thread waits.
+    // Inlined into the one function of a type of cache that calls it.
+    #[inline(always)]
     pub(crate) fn load<E>(
         &self,
         table: &impl Table<K, V>,

@@ -34,10 +34,12 @@
 //! | `shard` | some of the flights |
 //! | `entry` | the state of each flight |
 //! | `signal` | what a blocked thread sleeps on |
+//! | `erased` | keys and values, of which only `flights` and the roles know the types |
 //! | `error` | why there is no value |
 //! | `toy` | a small cache, for tests and models |
 
 mod entry;
+mod erased;
 mod error;
 mod flights;
 mod leader;

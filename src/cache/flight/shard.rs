@@ -1,14 +1,16 @@
 //! Some of the flights.
 //!
-//! A shard's lock guards its flights; it is a leaf: of others' code, only `K`'s `Eq`, which may look keys up and write nothing
-//! [E3], and the cloning of wakers run under it.
+//! A shard's lock guards its flights; it is a leaf: of others' code, only the keys' `Eq`, which may look keys up and write
+//! nothing [E3], and the cloning of wakers run under it.
+//!
+//! A shard does not know the type of its keys: who calls it passes a function that says which one is meant.
 
 use core::fmt;
 
-use equivalent::Equivalent;
 use hashbrown::HashTable;
 
 use super::entry::Entry;
+use super::erased::Erased;
 use crate::hash::Digest;
 use crate::reentry::Comparing;
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, global};
@@ -22,24 +24,27 @@ global! {
 }
 
 /// Some of the flights.
-pub(super) struct Shard<K, V> {
+pub(super) struct Shard {
     /// No other shard of the process has or had this number.
     number: u64,
     /// As many flights as `table` has; stored under its lock.
     loads: AtomicUsize,
     /// How often flights of this shard were to be marked as stale; stored under the table's lock.
     marks: AtomicU64,
-    pub(super) table: Mutex<ShardTable<K, V>>,
+    pub(super) table: Mutex<ShardTable>,
 }
 
 /// Flights by their keys.
-pub(super) struct ShardTable<K, V> {
+pub(super) struct ShardTable {
     /// One of the flights. Mostly it is the only one, and need not be searched for.
-    first: Option<Entry<K, V>>,
+    first: Option<Entry>,
     /// The other flights.
-    more: HashTable<Entry<K, V>>,
+    more: HashTable<Entry>,
     next_number: u64,
 }
+
+/// Whether a key is the one that is meant, by the user's `Eq`.
+pub(super) type IsKey<'k> = &'k dyn Fn(&Erased) -> bool;
 
 /// A flight's identity, which no flight before had: a forgotten wait for it cannot be taken for a wait for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,15 +55,16 @@ pub(super) struct FlightId {
 }
 
 /// Where to find a flight.
-pub(super) struct At<'a, K, V> {
-    pub(super) shard: &'a Shard<K, V>,
+#[derive(Clone, Copy)]
+pub(super) struct At<'a> {
+    pub(super) shard: &'a Shard,
     pub(super) digest: Digest,
     pub(super) number: u64,
     /// The shard's count of marks, when the flight was not stale.
     marks: u64,
 }
 
-impl<K, V> Shard<K, V> {
+impl Shard {
     /// A shard without flights.
     pub(super) fn new() -> Self {
         // Relaxed: each shard gets a different number.
@@ -80,13 +86,11 @@ impl<K, V> Shard<K, V> {
         self.loads.load(Ordering::Relaxed) == 0
     }
 
-    /// What [`Flights::invalidate`](super::flights::Flights::invalidate) does if a key is being loaded. A function of its own,
-    /// so that writers have nothing to prepare for it.
+    /// What [`Flights::invalidate`](super::flights::Flights::invalidate) does if a key is being loaded.
     #[cold]
-    #[inline(never)]
-    pub(super) fn invalidate<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) {
+    pub(super) fn invalidate(&self, digest: Digest, is_key: IsKey<'_>) {
         let mut table = self.table.lock();
-        let entry = table.find_equal(digest, |entry| !entry.stale && key.equivalent(&entry.key));
+        let entry = table.find_current(digest, is_key);
         self.mark(entry);
     }
 
@@ -103,11 +107,7 @@ impl<K, V> Shard<K, V> {
     }
 
     /// Marks these as stale, under the lock.
-    fn mark<'e>(&self, entries: impl IntoIterator<Item = &'e mut Entry<K, V>>)
-    where
-        K: 'e,
-        V: 'e,
-    {
+    fn mark<'e>(&self, entries: impl IntoIterator<Item = &'e mut Entry>) {
         entries.into_iter().for_each(Entry::mark_stale);
         // Relaxed, both: this lock orders them, and, for a leader that asks, that of the cache's table [F5].
         self.marks.store(self.marks().wrapping_add(1), Ordering::Relaxed);
@@ -120,14 +120,14 @@ impl<K, V> Shard<K, V> {
     }
 
     /// Whether this key is being loaded, and has not been written to since.
-    pub(super) fn is_led<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> bool {
-        !self.is_idle() && self.table.lock().is_led(digest, key)
+    pub(super) fn is_led(&self, digest: Digest, is_key: IsKey<'_>) -> bool {
+        !self.is_idle() && self.table.lock().is_led(digest, is_key)
     }
 
     /// The same; true if that cannot be determined at once. Waits for nobody: it may be called by the user's `Eq`, which runs
     /// under the lock.
-    pub(super) fn may_be_led<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) -> bool {
-        !self.is_idle() && self.table.try_lock().is_none_or(|mut table| table.is_led(digest, key))
+    pub(super) fn may_be_led(&self, digest: Digest, is_key: IsKey<'_>) -> bool {
+        !self.is_idle() && self.table.try_lock().is_none_or(|mut table| table.is_led(digest, is_key))
     }
 
     pub(super) fn id(&self, number: u64) -> FlightId {
@@ -135,7 +135,8 @@ impl<K, V> Shard<K, V> {
     }
 
     /// Starts a flight in this shard's table; returns its number.
-    pub(super) fn start(&self, table: &mut ShardTable<K, V>, digest: Digest, key: K) -> u64 {
+    #[inline]
+    pub(super) fn start(&self, table: &mut ShardTable, digest: Digest, key: Erased) -> u64 {
         let number = table.insert(digest, key);
         // Relaxed: ordered by `join`'s fence.
         self.loads.store(table.len(), Ordering::Relaxed);
@@ -143,56 +144,57 @@ impl<K, V> Shard<K, V> {
     }
 }
 
-impl<K, V> ShardTable<K, V> {
-    fn is_led<Q: ?Sized + Equivalent<K>>(&mut self, digest: Digest, key: &Q) -> bool {
-        let is_it = |entry: &Entry<K, V>| !entry.stale && key.equivalent(&entry.key);
-        self.find_equal(digest, is_it).is_some_and(|entry| entry.led)
+impl ShardTable {
+    fn is_led(&mut self, digest: Digest, is_key: IsKey<'_>) -> bool {
+        self.find_current(digest, is_key).is_some_and(|entry| entry.led)
     }
 
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         usize::from(self.first.is_some()) + self.more.len()
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry<K, V>> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
         self.first.iter_mut().chain(self.more.iter_mut())
     }
 
-    /// [`ShardTable::find`], by the user's `Eq`: look-ups that it makes run no destructor and no listener, because these would
-    /// run under this table's lock.
-    #[inline]
+    /// The flight of a key that can be joined.
+    pub(super) fn find_current(&mut self, digest: Digest, is_key: IsKey<'_>) -> Option<&mut Entry> {
+        self.find_equal(digest, |entry| !entry.stale, is_key)
+    }
+
+    /// One of the flights that `is_it` accepts, by the user's `Eq`: look-ups that it makes run no destructor and no listener,
+    /// because these would run under this table's lock.
     pub(super) fn find_equal(
         &mut self,
         digest: Digest,
-        mut is_it: impl FnMut(&Entry<K, V>) -> bool,
-    ) -> Option<&mut Entry<K, V>> {
+        is_it: impl Fn(&Entry) -> bool,
+        is_key: IsKey<'_>,
+    ) -> Option<&mut Entry> {
         self.find(digest, |entry| {
             let _comparing = Comparing::new();
-            is_it(entry)
+            is_it(entry) && is_key(&entry.key)
         })
     }
 
+    /// The flight of this digest that `is_it` accepts.
     #[inline]
-    pub(super) fn find(
-        &mut self,
-        digest: Digest,
-        mut is_it: impl FnMut(&Entry<K, V>) -> bool,
-    ) -> Option<&mut Entry<K, V>> {
+    fn find(&mut self, digest: Digest, is_it: impl Fn(&Entry) -> bool) -> Option<&mut Entry> {
         match &mut self.first {
             Some(first) if first.digest == digest && is_it(first) => Some(first),
             _ if self.more.is_empty() => None,
-            _ => find_in(&mut self.more, digest, &mut { is_it }),
+            _ => self.more.find_mut(digest.bits(), |entry| entry.digest == digest && is_it(entry)),
         }
     }
 
     /// The flight of this number, unless it has ended.
     #[inline]
-    pub(super) fn find_numbered(&mut self, digest: Digest, number: u64) -> Option<&mut Entry<K, V>> {
+    pub(super) fn find_numbered(&mut self, digest: Digest, number: u64) -> Option<&mut Entry> {
         self.find(digest, |entry| entry.number == number)
     }
 
     /// Takes out the flight of this number, if there is one.
     #[inline]
-    fn take(&mut self, digest: Digest, number: u64) -> Option<Entry<K, V>> {
+    fn take(&mut self, digest: Digest, number: u64) -> Option<Entry> {
         match &self.first {
             Some(first) if first.number == number => self.first.take(),
             _ => self.take_more(digest, number),
@@ -201,8 +203,8 @@ impl<K, V> ShardTable<K, V> {
 
     /// The same, if the flight is not the first.
     #[cold]
-    fn take_more(&mut self, digest: Digest, number: u64) -> Option<Entry<K, V>> {
-        let is_it = |entry: &Entry<K, V>| entry.digest == digest && entry.number == number;
+    fn take_more(&mut self, digest: Digest, number: u64) -> Option<Entry> {
+        let is_it = |entry: &Entry| entry.digest == digest && entry.number == number;
         let (taken, _) = self.more.find_entry(digest.bits(), is_it).ok()?.remove();
         if self.more.is_empty() && self.more.capacity() > KEPT_CAPACITY {
             self.more = HashTable::new();
@@ -211,7 +213,8 @@ impl<K, V> ShardTable<K, V> {
     }
 
     /// Adds a new flight, with a leader; returns its number.
-    fn insert(&mut self, digest: Digest, key: K) -> u64 {
+    #[inline]
+    fn insert(&mut self, digest: Digest, key: Erased) -> u64 {
         let number = self.next_number;
         self.next_number += 1;
         let entry = Entry::new(digest, key, number);
@@ -224,19 +227,10 @@ impl<K, V> ShardTable<K, V> {
     }
 }
 
-/// The flight of this digest that `is_it` accepts.
-#[cold]
-fn find_in<'t, K, V>(
-    table: &'t mut HashTable<Entry<K, V>>,
-    digest: Digest,
-    is_it: &mut dyn FnMut(&Entry<K, V>) -> bool,
-) -> Option<&'t mut Entry<K, V>> {
-    table.find_mut(digest.bits(), |entry| entry.digest == digest && is_it(entry))
-}
-
-impl<'a, K, V> At<'a, K, V> {
+impl<'a> At<'a> {
     /// A flight that is not stale: to be called under the lock under which that was seen.
-    pub(super) fn new(shard: &'a Shard<K, V>, digest: Digest, number: u64) -> Self {
+    #[inline]
+    pub(super) fn new(shard: &'a Shard, digest: Digest, number: u64) -> Self {
         At { shard, digest, number, marks: shard.marks() }
     }
 
@@ -252,13 +246,13 @@ impl<'a, K, V> At<'a, K, V> {
     }
 
     /// Calls `f` with the flight, or with `None` if it has ended, under the lock.
-    pub(super) fn with<T>(&self, f: impl FnOnce(Option<&mut Entry<K, V>>) -> T) -> T {
+    pub(super) fn with<T>(&self, f: impl FnOnce(Option<&mut Entry>) -> T) -> T {
         f(self.shard.table.lock().find_numbered(self.digest, self.number))
     }
 
     /// Changes the flight under the lock, and ends it if `f` says so: the caller gets what is left of it, to drop and to wake
     /// outside of the lock.
-    pub(super) fn end_if(&self, f: impl FnOnce(&mut Entry<K, V>) -> bool) -> Option<Entry<K, V>> {
+    pub(super) fn end_if(&self, f: impl FnOnce(&mut Entry) -> bool) -> Option<Entry> {
         let mut table = self.shard.table.lock();
         let ends = table.find_numbered(self.digest, self.number).is_some_and(f);
         let ended = if ends { table.take(self.digest, self.number) } else { None };
@@ -268,15 +262,7 @@ impl<'a, K, V> At<'a, K, V> {
     }
 }
 
-impl<K, V> Clone for At<'_, K, V> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, V> Copy for At<'_, K, V> {}
-
-impl<K, V> fmt::Debug for At<'_, K, V> {
+impl fmt::Debug for At<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.id().fmt(f)
     }

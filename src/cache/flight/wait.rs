@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::future::Future;
+use core::marker::PhantomData;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use std::sync::Arc;
@@ -9,7 +10,8 @@ use std::task::Waker;
 use std::time::Instant;
 
 use super::entry::Outcome;
-use super::leader::{Flight, wake};
+use super::flights::Of;
+use super::leader::{Flight, Lead, wake};
 use super::shard::{At, FlightId};
 use super::signal::Signal;
 use super::terms::Failure;
@@ -30,21 +32,28 @@ pub(super) enum Waited<'a, K, V> {
 }
 
 /// Follows a flight. If it is dropped early, it leaves no trace, and wakes the next follower if it was to take over [F4].
-pub(super) struct Wait<'a, K, V> {
-    at: At<'a, K, V>,
+pub(super) struct Follower<'a> {
+    at: At<'a>,
     ticket: u64,
     /// Present until the wait has ended.
-    outcome: Option<Arc<Outcome<V>>>,
+    outcome: Option<Arc<Outcome>>,
     /// What other loads wait for through this wait.
     edge: Option<Edge>,
     /// Whether it has ended, and is no longer among the followers.
     over: bool,
 }
 
-impl<'a, K, V> Wait<'a, K, V> {
+/// How it ends, before the value is cloned.
+enum End<'a> {
+    Lead(Lead<'a>),
+    /// Where the leader has put the outcome, if there is any.
+    Outcome(Option<Arc<Outcome>>),
+}
+
+impl<'a> Follower<'a> {
     /// Follower number `ticket`; it must have been counted.
-    pub(super) fn new(at: At<'a, K, V>, ticket: u64, outcome: Arc<Outcome<V>>) -> Self {
-        Wait { at, ticket, outcome: Some(outcome), edge: None, over: false }
+    pub(super) fn new(at: At<'a>, ticket: u64, outcome: Arc<Outcome>) -> Self {
+        Follower { at, ticket, outcome: Some(outcome), edge: None, over: false }
     }
 
     /// The flight it waits for.
@@ -58,61 +67,28 @@ impl<'a, K, V> Wait<'a, K, V> {
     }
 
     /// Takes the lead if the leader has failed and nobody has taken over yet [F4]; else waits as before.
-    pub(super) fn try_lead(mut self) -> Result<Flight<'a, K, V>, Self> {
+    fn try_lead(mut self) -> Result<Lead<'a>, Self> {
         let at = self.at;
         let taken =
             at.with(|entry| entry.filter(|entry| !entry.led).map(|entry| entry.take_over(self.ticket)));
         let Some(old_waker) = taken else { return Err(self) };
         self.end();
-        let flight = Flight::new(at);
+        let lead = Lead::new(at);
         // Not under the lock. If it panics, the lead is passed on.
         drop(old_waker);
-        Ok(flight)
+        Ok(lead)
     }
 
     fn end(&mut self) {
         self.over = true;
         self.edge = None;
     }
-}
 
-impl<'a, K, V: Clone> Wait<'a, K, V> {
-    /// The result of the wait, if it has ended.
-    pub(super) fn ended(mut self) -> Option<Waited<'a, K, V>> {
-        match Pin::new(&mut self).poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(waited) => Some(waited),
-            Poll::Pending => None,
-        }
-    }
-
-    /// Blocks this thread until the wait ends, or returns `None` at the time `until`.
-    pub(super) fn block(mut self, until: Option<Instant>) -> Option<Waited<'a, K, V>> {
-        let signal = Arc::new(Signal::default());
-        let waker = Waker::from(Arc::clone(&signal));
-        let mut context = Context::from_waker(&waker);
-        loop {
-            if let Poll::Ready(waited) = Pin::new(&mut self).poll(&mut context) {
-                return Some(waited);
-            }
-            if !signal.wait(until) {
-                // A result that came at the last moment counts; otherwise the drop of `self` passes on what comes later.
-                return match Pin::new(&mut self).poll(&mut context) {
-                    Poll::Ready(waited) => Some(waited),
-                    Poll::Pending => None,
-                };
-            }
-        }
-    }
-}
-
-impl<'a, K, V: Clone> Future for Wait<'a, K, V> {
-    type Output = Waited<'a, K, V>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = &mut *self;
+    /// The end of the wait, if it has come; else the waker is woken when it may have.
+    fn poll(&mut self, waker: &Waker) -> Poll<End<'a>> {
         // Dropped when the lock is not held any more.
         let mut old_waker = None;
-        let (at, ticket) = (this.at, this.ticket);
+        let (at, ticket) = (self.at, self.ticket);
         let ended = at.with(|entry| {
             let Some(entry) = entry else { return Some(false) };
             if !entry.led {
@@ -120,34 +96,42 @@ impl<'a, K, V: Clone> Future for Wait<'a, K, V> {
                 return Some(true);
             }
             // A leader that leaves the lead, or lands, takes the waker under the same lock: it is not missed [F4].
-            old_waker = entry.sleep(ticket, cx.waker());
+            old_waker = entry.sleep(ticket, waker);
             None
         });
         let lead = ended.map(|leads| {
-            this.end();
-            leads.then(|| Waited::Lead(Flight::new(at)))
+            self.end();
+            leads.then(|| Lead::new(at))
         });
         // If it panics, the lead is passed on.
         drop(old_waker);
         match lead {
-            None => return Poll::Pending,
-            Some(Some(lead)) => return Poll::Ready(lead),
-            Some(None) => {}
+            None => Poll::Pending,
+            Some(Some(lead)) => Poll::Ready(End::Lead(lead)),
+            Some(None) => Poll::Ready(End::Outcome(self.outcome.take())),
         }
-        let outcome = this.outcome.take();
-        let waited = match outcome.as_ref().and_then(|outcome| outcome.get()).cloned() {
-            Some(Ok(value)) => Waited::Value(value),
-            Some(Err(failure)) => Waited::Failed(failure),
-            None => Waited::Over,
-        };
-        // Before the value is returned: it would leak then if the last waiting caller dropped the loader's value and that
-        // panicked.
-        drop(outcome);
-        Poll::Ready(waited)
+    }
+
+    /// Blocks this thread until the wait ends, or returns `None` at the time `until`.
+    fn block(mut self, until: Option<Instant>) -> Option<End<'a>> {
+        let signal = Arc::new(Signal::default());
+        let waker = Waker::from(Arc::clone(&signal));
+        loop {
+            if let Poll::Ready(end) = self.poll(&waker) {
+                return Some(end);
+            }
+            if !signal.wait(until) {
+                // A result that came at the last moment counts; otherwise the drop of `self` passes on what comes later.
+                return match self.poll(&waker) {
+                    Poll::Ready(end) => Some(end),
+                    Poll::Pending => None,
+                };
+            }
+        }
     }
 }
 
-impl<K, V> Drop for Wait<'_, K, V> {
+impl Drop for Follower<'_> {
     fn drop(&mut self) {
         if self.over {
             return;
@@ -168,8 +152,67 @@ impl<K, V> Drop for Wait<'_, K, V> {
     }
 }
 
+/// Follows a flight of a cache with these keys and values: a future.
+pub(super) struct Wait<'a, K, V> {
+    follower: Follower<'a>,
+    of: Of<'a, K, V>,
+}
+
+impl<'a, K, V> Wait<'a, K, V> {
+    pub(super) fn new(follower: Follower<'a>) -> Self {
+        Wait { follower, of: PhantomData }
+    }
+
+    /// [`Follower::try_lead`].
+    pub(super) fn try_lead(self) -> Result<Flight<'a, K, V>, Self> {
+        self.follower.try_lead().map(Flight::new).map_err(Self::new)
+    }
+}
+
+impl<'a, K, V: Clone> Wait<'a, K, V> {
+    /// The result of the wait, if it has ended.
+    pub(super) fn ended(mut self) -> Option<Waited<'a, K, V>> {
+        match self.follower.poll(Waker::noop()) {
+            Poll::Ready(end) => Some(waited(end)),
+            Poll::Pending => None,
+        }
+    }
+
+    /// [`Follower::block`].
+    pub(super) fn block(self, until: Option<Instant>) -> Option<Waited<'a, K, V>> {
+        self.follower.block(until).map(waited)
+    }
+}
+
+impl<'a, K, V: Clone> Future for Wait<'a, K, V> {
+    type Output = Waited<'a, K, V>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.follower.poll(cx.waker()).map(waited)
+    }
+}
+
+/// The result of a wait that has ended.
+fn waited<'a, K, V: Clone>(end: End<'a>) -> Waited<'a, K, V> {
+    let outcome = match end {
+        End::Lead(lead) => return Waited::Lead(Flight::new(lead)),
+        End::Outcome(outcome) => outcome,
+    };
+    let waited = match outcome.as_ref().and_then(|outcome| outcome.get()) {
+        // SAFETY: put there by `Landing::land` of the same flight, for these types; a follower on another thread has borrowed
+        // the flights from there, which takes a `V` that is `Sync`.
+        Some(Ok(value)) => Waited::Value(unsafe { value.get::<V>() }.clone()),
+        Some(Err(failure)) => Waited::Failed(failure.clone()),
+        None => Waited::Over,
+    };
+    // Before the value is returned: it would leak then if the last waiting caller dropped the loader's value and that panicked.
+    drop(outcome);
+    waited
+}
+
 impl<K, V> fmt::Debug for Wait<'_, K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wait").field("at", &self.at).field("ticket", &self.ticket).finish_non_exhaustive()
+        let Follower { at, ticket, .. } = &self.follower;
+        f.debug_struct("Wait").field("at", at).field("ticket", ticket).finish_non_exhaustive()
     }
 }
