@@ -4,14 +4,11 @@ use core::fmt;
 use core::hash::Hash;
 use core::ops::Range;
 
-use super::codec::Codec;
 use super::collect::try_collect;
 use super::error::FilterError;
-use super::geometry::{ToPlace, WholeDigest};
 use super::hasher::{FilterHasher, Xxh3, hash_bytes};
 use super::info::ViewInfo;
-use super::layout::Task;
-use super::view::{FilterView, Form, Table, Tables};
+use super::view::{FilterView, Table, Tables};
 use crate::hash::Digest;
 
 /// A [`FilterView`] that owns its bytes, or whatever leads to them: to be kept in a struct, a static or an `Arc`, and to
@@ -51,32 +48,23 @@ use crate::hash::Digest;
 #[derive(Clone)]
 pub struct FilterViewOwned<B, S = Xxh3> {
     bytes: B,
-    tables: Tables<Placed>,
+    /// The segments of each are a range of the bytes.
+    tables: Tables<Range<usize>>,
     hasher: S,
 }
 
-/// A table, and where its segments are in the bytes.
-#[derive(Clone)]
-struct Placed {
-    form: Form,
-    segments: Range<usize>,
+impl Table<&[u8]> {
+    /// Records where the segments are in these bytes: they are identified by their address.
+    fn placed_in(self, bytes: &[u8]) -> Table<Range<usize>> {
+        let begin = self.segments.as_ptr().addr() - bytes.as_ptr().addr();
+        Table { form: self.form, segments: begin..begin + self.segments.len() }
+    }
 }
 
-impl Placed {
-    /// Records where a table of these bytes is: its segments are identified by their address.
-    fn new(Table { form, segments }: Table<'_>, bytes: &[u8]) -> Self {
-        let begin = segments.as_ptr().addr() - bytes.as_ptr().addr();
-        Placed { form, segments: begin..begin + segments.len() }
-    }
-
+impl Table<Range<usize>> {
     /// Returns the table in its bytes.
-    fn within<'b>(&self, bytes: &'b [u8]) -> Table<'b> {
+    fn within<'b>(&self, bytes: &'b [u8]) -> Table<&'b [u8]> {
         Table { form: self.form, segments: &bytes[self.segments.clone()] }
-    }
-
-    #[inline(always)]
-    fn contains(&self, bytes: &[u8], at: impl ToPlace) -> bool {
-        self.form.layout.run(Contains { placed: self, bytes, at })
     }
 }
 
@@ -135,12 +123,12 @@ impl<B: AsRef<[u8]>, S: FilterHasher> FilterViewOwned<B, S> {
     }
 
     /// Returns the tables in these bytes, and the hash function.
-    fn placed(all: &[u8]) -> Result<(Tables<Placed>, S), FilterError> {
+    fn placed(all: &[u8]) -> Result<(Tables<Range<usize>>, S), FilterError> {
         let FilterView { tables, hasher } = FilterView::from_bytes_as(all)?;
         let tables = match tables {
-            Tables::One(table) => Tables::One(Placed::new(table, all)),
+            Tables::One(table) => Tables::One(table.placed_in(all)),
             Tables::Chain(tables) => {
-                Tables::Chain(try_collect(tables.into_iter().map(|table| Placed::new(table, all)))?)
+                Tables::Chain(try_collect(tables.into_iter().map(|table| table.placed_in(all)))?)
             }
         };
         Ok((tables, hasher))
@@ -159,10 +147,8 @@ impl<B: AsRef<[u8]>, S: FilterHasher> FilterViewOwned<B, S> {
     pub fn view(&self) -> FilterView<'_, S> {
         let bytes = self.bytes.as_ref();
         let tables = match &self.tables {
-            Tables::One(placed) => Tables::One(placed.within(bytes)),
-            Tables::Chain(tables) => {
-                Tables::Chain(tables.iter().map(|placed| placed.within(bytes)).collect())
-            }
+            Tables::One(table) => Tables::One(table.within(bytes)),
+            Tables::Chain(tables) => Tables::Chain(tables.iter().map(|table| table.within(bytes)).collect()),
         };
         FilterView { tables, hasher: S::from_seed(self.hasher.seed()) }
     }
@@ -196,18 +182,15 @@ impl<B: AsRef<[u8]>, S> FilterViewOwned<B, S> {
     /// As `contains`, for a key whose hash you have.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        let (digest, bytes) = (Digest::new(hash), self.bytes.as_ref());
-        match &self.tables {
-            Tables::One(placed) => placed.contains(bytes, WholeDigest(digest)),
-            Tables::Chain(tables) => any_contains(tables, bytes, digest),
-        }
+        let bytes = self.bytes.as_ref();
+        self.tables.contains(Digest::new(hash), |segments| &bytes[segments.clone()])
     }
 }
 
 impl<B, S> FilterViewOwned<B, S> {
     /// Returns the number of keys.
     pub fn len(&self) -> usize {
-        self.tables.as_slice().iter().map(|placed| placed.form.len).sum()
+        self.tables.len()
     }
 
     /// Returns whether there are no keys.
@@ -229,7 +212,7 @@ impl<B, S> FilterViewOwned<B, S> {
     /// # Ok::<(), koel::FilterError>(())
     /// ```
     pub fn info(&self) -> ViewInfo {
-        self.tables.info(|placed| placed.form.info(placed.segments.len()))
+        self.tables.info()
     }
 
     /// Returns the bytes that it was made of.
@@ -240,27 +223,6 @@ impl<B, S> FilterViewOwned<B, S> {
     /// Gives back the bytes that it was made of.
     pub fn into_bytes(self) -> B {
         self.bytes
-    }
-}
-
-/// As the function of the same name of a view.
-#[inline(never)]
-fn any_contains(tables: &[Placed], bytes: &[u8], digest: Digest) -> bool {
-    tables.iter().any(|placed| placed.contains(bytes, digest))
-}
-
-struct Contains<'a, S> {
-    placed: &'a Placed,
-    bytes: &'a [u8],
-    at: S,
-}
-
-impl<S: ToPlace> Task for Contains<'_, S> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run<C: Codec>(self, codec: C) -> bool {
-        self.placed.form.has(codec, &self.bytes[self.placed.segments.clone()], self.at)
     }
 }
 

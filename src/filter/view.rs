@@ -38,52 +38,74 @@ use crate::prefetch::prefetch;
 /// ```
 #[derive(Clone)]
 pub struct FilterView<'a, S = Xxh3> {
-    pub(super) tables: Tables<Table<'a>>,
+    pub(super) tables: Tables<&'a [u8]>,
     pub(super) hasher: S,
 }
 
 /// The tables of a filter.
 #[derive(Clone)]
-pub(super) enum Tables<T> {
+pub(super) enum Tables<B> {
     /// Of a filter of fixed capacity: alternates are selected by whole fingerprints.
-    One(T),
+    One(Table<B>),
     /// Of a growing filter, the newest first.
-    Chain(Vec<T>),
+    Chain(Vec<Table<B>>),
 }
 
-impl<T> Tables<T> {
+impl<B> Tables<B> {
     /// All of them.
-    pub(super) fn as_slice(&self) -> &[T] {
+    pub(super) fn as_slice(&self) -> &[Table<B>] {
         match self {
             Tables::One(table) => core::slice::from_ref(table),
             Tables::Chain(tables) => tables,
         }
     }
 
-    /// Describes them all, by the description of each.
-    pub(super) fn info(&self, of_table: impl Fn(&T) -> TableInfo) -> ViewInfo {
+    /// Returns whether one of them has a key; `bytes` returns the bytes of a table's segments.
+    #[inline(always)]
+    pub(super) fn contains<'b>(&self, digest: Digest, bytes: impl Fn(&B) -> &'b [u8] + Copy) -> bool {
+        match self {
+            Tables::One(table) => table.contains(WholeDigest(digest), bytes),
+            Tables::Chain(tables) => any_contains(tables, digest, bytes),
+        }
+    }
+
+    /// Keys.
+    pub(super) fn len(&self) -> usize {
+        self.as_slice().iter().map(|table| table.form.len).fold(0, usize::saturating_add)
+    }
+
+    /// Describes them all.
+    pub(super) fn info(&self) -> ViewInfo {
         let scalable = matches!(self, Tables::Chain(_));
-        ViewInfo { scalable, tables: self.as_slice().iter().rev().map(of_table).collect() }
+        ViewInfo { scalable, tables: self.as_slice().iter().rev().map(|table| table.form.info()).collect() }
     }
 }
 
-/// One table in its bytes.
-#[derive(Clone, Copy)]
-pub(super) struct Table<'a> {
+/// One table: its segments are bytes, or the range in which they are.
+#[derive(Clone)]
+pub(super) struct Table<B> {
     pub(super) form: Form,
-    pub(super) segments: &'a [u8],
+    pub(super) segments: B,
 }
 
 /// A table without its bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Form {
     shape: Shape,
-    pub(super) layout: Layout,
+    layout: Layout,
     segment_len: usize,
-    pub(super) len: usize,
+    len: usize,
 }
 
-impl<'a> Table<'a> {
+impl<B> Table<B> {
+    /// Returns whether it has a fingerprint where it belongs; `bytes` returns the bytes of its segments.
+    #[inline(always)]
+    fn contains<'b>(&self, at: impl ToPlace, bytes: impl Fn(&B) -> &'b [u8]) -> bool {
+        self.form.layout.run(Contains { table: self, at, bytes })
+    }
+}
+
+impl<'a> Table<&'a [u8]> {
     /// Returns the table that these bytes begin with, and the bytes after it.
     fn parse(header: &Header, bytes: &'a [u8]) -> Result<(Self, &'a [u8]), BytesError> {
         let (expected, found) = (header.filter_len(), bytes.len() as u64);
@@ -98,11 +120,6 @@ impl<'a> Table<'a> {
         }
         let (shape, layout) = (header.shape, Layout::new(header.shape.format));
         Ok((Table { form: Form { shape, layout, segment_len, len }, segments }, rest))
-    }
-
-    #[inline(always)]
-    fn contains(&self, at: impl ToPlace) -> bool {
-        self.form.layout.run(Contains { table: self, at })
     }
 
     /// Looks up those of a batch that are `missing`, a bit for each; returns those that still are.
@@ -120,9 +137,9 @@ impl<'a> Table<'a> {
 }
 
 impl Form {
-    /// Describes the table, whose segments have this many bytes.
-    pub(super) fn info(&self, bytes: usize) -> TableInfo {
-        TableInfo::new(&self.shape, self.len, bytes, 0)
+    /// Describes the table.
+    fn info(&self) -> TableInfo {
+        TableInfo::new(&self.shape, self.len, self.shape.geometry.segments as usize * self.segment_len, 0)
     }
 
     /// Returns a place in this table, and the words of its segment among these.
@@ -130,13 +147,6 @@ impl Form {
     fn locate<'a, C: Codec>(&self, _: C, segments: &'a [u8], at: impl ToPlace) -> (Place, Bytes<'a>) {
         let place = at.place(&self.shape.geometry, C::FINGERPRINT_BITS);
         (place, SegmentBytes::words_at(segments, place.segment as usize * self.segment_len))
-    }
-
-    /// Returns whether the table of these segments has a fingerprint where it belongs.
-    #[inline(always)]
-    pub(super) fn has<C: Codec>(&self, codec: C, segments: &[u8], at: impl ToPlace) -> bool {
-        let (place, words) = self.locate(codec, segments, at);
-        codec.pair_has(words, place.first, place.second, place.fingerprint)
     }
 }
 
@@ -293,11 +303,7 @@ impl<'a, S> FilterView<'a, S> {
     /// As `contains`, for a key whose hash you have.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        let digest = Digest::new(hash);
-        match &self.tables {
-            Tables::One(table) => table.contains(WholeDigest(digest)),
-            Tables::Chain(tables) => any_contains(tables, digest),
-        }
+        self.tables.contains(Digest::new(hash), |segments| segments)
     }
 
     /// As `contains_many`, for keys whose hashes you have.
@@ -338,7 +344,7 @@ impl<'a, S> FilterView<'a, S> {
     /// # Ok::<(), koel::FilterError>(())
     /// ```
     pub fn len(&self) -> usize {
-        self.tables.as_slice().iter().map(|table| table.form.len).fold(0, usize::saturating_add)
+        self.tables.len()
     }
 
     /// Returns whether there are no keys.
@@ -369,7 +375,7 @@ impl<'a, S> FilterView<'a, S> {
     /// # Ok::<(), koel::FilterError>(())
     /// ```
     pub fn info(&self) -> ViewInfo {
-        self.tables.info(|table| table.form.info(table.segments.len()))
+        self.tables.info()
     }
 
     /// Returns the expected false-positive rate.
@@ -383,26 +389,31 @@ impl<'a, S> FilterView<'a, S> {
 
 /// A function of its own, as is that of most layouts, so that a filter of one table saves no registers for it.
 #[inline(never)]
-fn any_contains(tables: &[Table<'_>], digest: Digest) -> bool {
-    tables.iter().any(|table| table.contains(digest))
+fn any_contains<'b, B>(tables: &[Table<B>], digest: Digest, bytes: impl Fn(&B) -> &'b [u8] + Copy) -> bool {
+    tables.iter().any(|table| table.contains(digest, bytes))
 }
 
-struct Contains<'a, S> {
-    table: &'a Table<'a>,
+/// `bytes` is called by the task, not before it, so that the task of a view, whose tables have their bytes, is just a table and
+/// what is looked for: if it were more, it would be passed in memory.
+struct Contains<'a, B, S, F> {
+    table: &'a Table<B>,
     at: S,
+    bytes: F,
 }
 
-impl<S: ToPlace> Task for Contains<'_, S> {
+impl<'b, B, S: ToPlace, F: Fn(&B) -> &'b [u8]> Task for Contains<'_, B, S, F> {
     type Output = bool;
 
     #[inline(always)]
     fn run<C: Codec>(self, codec: C) -> bool {
-        self.table.form.has(codec, self.table.segments, self.at)
+        let Table { form, segments } = self.table;
+        let (place, words) = form.locate(codec, (self.bytes)(segments), self.at);
+        codec.pair_has(words, place.first, place.second, place.fingerprint)
     }
 }
 
 struct ContainsMissing<'a, S> {
-    table: &'a Table<'a>,
+    table: &'a Table<&'a [u8]>,
     digests: &'a [Digest; BATCH],
     missing: u32,
     at: PhantomData<S>,
@@ -430,7 +441,7 @@ impl<S: ToPlace + From<Digest>> Task for ContainsMissing<'_, S> {
 }
 
 struct Count<'a, S> {
-    table: &'a Table<'a>,
+    table: &'a Table<&'a [u8]>,
     at: S,
 }
 
