@@ -16,7 +16,8 @@
 //! | file | duty |
 //! | --- | --- |
 //! | `build` | building from all keys at once |
-//! | `filter`, `many` | one key at a time; many |
+//! | `keys` | one key at a time, by itself or by its bytes |
+//! | `filter`, `many` | the filter, and one key at a time by its hash; many keys |
 //! | `info` | what a growing filter reports about itself |
 //! | `compact` | emptying tables into older ones |
 //! | `places` | one key in all tables |
@@ -27,6 +28,7 @@
 
 // In the order in which the documentation shows their methods.
 mod filter;
+mod keys;
 mod many;
 mod bytes;
 mod build;
