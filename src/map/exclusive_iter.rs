@@ -7,7 +7,7 @@ use core::marker::PhantomData;
 
 use ahash::RandomState;
 
-use super::HashMap;
+use super::{HashMap, forward_iterator};
 use crate::engine::Walk;
 use crate::entries::{Entry, EntryPointer, Table};
 
@@ -64,27 +64,9 @@ impl<K, V> fmt::Debug for IterMut<'_, K, V> {
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct ValuesMut<'m, K, V>(pub(super) IterMut<'m, K, V>);
 
-impl<'m, K, V> Iterator for ValuesMut<'m, K, V> {
-    type Item = &'m mut V;
-
-    #[inline]
-    fn next(&mut self) -> Option<&'m mut V> {
-        self.0.next().map(|(_, value)| value)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
-}
+forward_iterator!(impl['m, K, V] ValuesMut['m, K, V] yields &'m mut V: |(_, value)| value);
 
 impl<K, V> ExactSizeIterator for ValuesMut<'_, K, V> {}
-impl<K, V> FusedIterator for ValuesMut<'_, K, V> {}
-
-impl<K, V> fmt::Debug for ValuesMut<'_, K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ValuesMut").finish_non_exhaustive()
-    }
-}
 
 impl<'m, K, V, S> IntoIterator for &'m mut HashMap<K, V, S> {
     type Item = (&'m K, &'m mut V);

@@ -6,8 +6,8 @@ use core::marker::PhantomData;
 
 use bytemuck::Pod;
 
-use super::InlineMap;
 use super::inline_map::Slots;
+use super::{InlineMap, forward_iterator};
 use crate::engine::Walk;
 
 /// Iterator over copies of a map's entries: from [`InlineMap::iter`](super::InlineMap::iter).
@@ -51,12 +51,6 @@ impl<K: Pod, V: Pod> Iterator for InlineIter<'_, K, V> {
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct InlineKeys<'m, K: Pod, V: Pod>(pub(super) InlineIter<'m, K, V>);
 
-impl<K: Pod, V: Pod> fmt::Debug for InlineKeys<'_, K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InlineKeys").finish_non_exhaustive()
-    }
-}
-
 /// As [`InlineIter`]'s.
 impl<K: Pod, V: Pod> Clone for InlineKeys<'_, K, V> {
     fn clone(&self) -> Self {
@@ -64,28 +58,11 @@ impl<K: Pod, V: Pod> Clone for InlineKeys<'_, K, V> {
     }
 }
 
-impl<K: Pod, V: Pod> Iterator for InlineKeys<'_, K, V> {
-    type Item = K;
-
-    #[inline]
-    fn next(&mut self) -> Option<K> {
-        self.0.next().map(|(key, _)| key)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
-}
+forward_iterator!(impl['m, K: Pod, V: Pod] InlineKeys['m, K, V] yields K: |(key, _)| key);
 
 /// Iterator over a map's values: from [`InlineMap::values`](super::InlineMap::values).
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct InlineValues<'m, K: Pod, V: Pod>(pub(super) InlineIter<'m, K, V>);
-
-impl<K: Pod, V: Pod> fmt::Debug for InlineValues<'_, K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InlineValues").finish_non_exhaustive()
-    }
-}
 
 /// As [`InlineIter`]'s.
 impl<K: Pod, V: Pod> Clone for InlineValues<'_, K, V> {
@@ -94,18 +71,7 @@ impl<K: Pod, V: Pod> Clone for InlineValues<'_, K, V> {
     }
 }
 
-impl<K: Pod, V: Pod> Iterator for InlineValues<'_, K, V> {
-    type Item = V;
-
-    #[inline]
-    fn next(&mut self) -> Option<V> {
-        self.0.next().map(|(_, value)| value)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
-}
+forward_iterator!(impl['m, K: Pod, V: Pod] InlineValues['m, K, V] yields V: |(_, value)| value);
 
 /// Iterator over copies of the entries that it removes: from [`InlineMap::drain`](super::InlineMap::drain).
 pub struct InlineDrain<'m, K: Pod, V: Pod>(InlineIter<'m, K, V>);
@@ -142,8 +108,6 @@ impl<K: Pod, V: Pod> Drop for InlineDrain<'_, K, V> {
 }
 
 impl<K: Pod, V: Pod> FusedIterator for InlineIter<'_, K, V> {}
-impl<K: Pod, V: Pod> FusedIterator for InlineKeys<'_, K, V> {}
-impl<K: Pod, V: Pod> FusedIterator for InlineValues<'_, K, V> {}
 impl<K: Pod, V: Pod> FusedIterator for InlineDrain<'_, K, V> {}
 
 impl<K: Pod, V: Pod> fmt::Debug for InlineIter<'_, K, V> {

@@ -7,7 +7,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use ahash::RandomState;
 
-use super::Pinned;
+use super::{Pinned, forward_iterator};
 use crate::engine::Walk;
 use crate::entries::{self, Entry, EntryPointer, OwnedEntry, Table, drop_each};
 use crate::reclaim::{Guard, LocalGuard};
@@ -183,12 +183,6 @@ impl<K, V, F, S, G> fmt::Debug for IterWith<'_, K, V, F, S, G> {
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct Keys<'p, K, V>(pub(super) Iter<'p, K, V>);
 
-impl<K, V> fmt::Debug for Keys<'_, K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keys").finish_non_exhaustive()
-    }
-}
-
 /// As [`Iter`]'s.
 impl<K, V> Clone for Keys<'_, K, V> {
     fn clone(&self) -> Self {
@@ -196,30 +190,11 @@ impl<K, V> Clone for Keys<'_, K, V> {
     }
 }
 
-impl<'p, K, V> Iterator for Keys<'p, K, V> {
-    type Item = &'p K;
-
-    #[inline]
-    fn next(&mut self) -> Option<&'p K> {
-        self.0.next().map(|(key, _)| key)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
-}
-
-impl<K, V> FusedIterator for Keys<'_, K, V> {}
+forward_iterator!(impl['p, K, V] Keys['p, K, V] yields &'p K: |(key, _)| key);
 
 /// Iterator over a map's values: from [`Pinned::values`](super::Pinned::values).
 #[must_use = "iterators are lazy and do nothing unless consumed"]
 pub struct Values<'p, K, V>(pub(super) Iter<'p, K, V>);
-
-impl<K, V> fmt::Debug for Values<'_, K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Values").finish_non_exhaustive()
-    }
-}
 
 /// As [`Iter`]'s.
 impl<K, V> Clone for Values<'_, K, V> {
@@ -228,20 +203,7 @@ impl<K, V> Clone for Values<'_, K, V> {
     }
 }
 
-impl<'p, K, V> Iterator for Values<'p, K, V> {
-    type Item = &'p V;
-
-    #[inline]
-    fn next(&mut self) -> Option<&'p V> {
-        self.0.next().map(|(_, value)| value)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
-}
-
-impl<K, V> FusedIterator for Values<'_, K, V> {}
+forward_iterator!(impl['p, K, V] Values['p, K, V] yields &'p V: |(_, value)| value);
 
 /// Iterator over the entries that it removes: from [`Pinned::drain`](super::Pinned::drain). `Send` and `Sync`,
 /// if the view is `Sync`.

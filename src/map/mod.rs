@@ -8,6 +8,7 @@
 //! | `pinned_steps` | the steps that its writes are made of |
 //! | `entry_ref` | an entry with its view, or a part of an entry |
 //! | `iter` | its iterators |
+//! | `forwarding` | the common part of iterators that wrap another one |
 //! | `inline_map`, `inline_iter` | [`InlineMap`]: constructors and reads, its iterators |
 //! | `inline_write`, `inline_checked` | its writing half; writes that return what has no room |
 //! | `bulk` | inserting many pairs, for both maps |
@@ -35,6 +36,7 @@ mod copy;
 mod entry_ref;
 mod exclusive;
 mod exclusive_iter;
+mod forwarding;
 mod inline_iter;
 mod iter;
 mod pinned_steps;
@@ -53,6 +55,7 @@ pub use builder::{Builder, HashMapKind, InlineMapKind, Kind};
 pub(crate) use bulk::{SharedMap, Target, extend};
 pub use entry_ref::{MappedRef, Ref};
 pub use exclusive_iter::{ExtractIf, IterMut, ValuesMut};
+pub(crate) use forwarding::forward_iterator;
 pub use hash_map::HashMap;
 pub use inline_iter::{InlineDrain, InlineIter, InlineKeys, InlineValues};
 pub use inline_map::InlineMap;

@@ -6,33 +6,14 @@ use core::iter::FusedIterator;
 
 use ahash::RandomState;
 
-use crate::map::{Drain, ExtractIf, IntoIter, IterWith};
+use crate::map::{Drain, ExtractIf, IntoIter, IterWith, forward_iterator};
 use crate::reclaim::{Guard, LocalGuard};
 
 /// Iterator over the values that it removes: from [`PinnedSet::drain`](super::PinnedSet::drain). `Send` and `Sync`,
 /// if the view is `Sync`.
 pub struct SetDrain<'p, T, G: Guard = LocalGuard<'p>>(pub(super) Drain<'p, T, (), G>);
 
-impl<'p, T, G: Guard> Iterator for SetDrain<'p, T, G> {
-    type Item = &'p T;
-
-    #[inline]
-    fn next(&mut self) -> Option<&'p T> {
-        self.0.next().map(|(value, ())| value)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
-}
-
-impl<T, G: Guard> FusedIterator for SetDrain<'_, T, G> {}
-
-impl<T, G: Guard> fmt::Debug for SetDrain<'_, T, G> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SetDrain").finish_non_exhaustive()
-    }
-}
+forward_iterator!(impl['p, T, G: Guard] SetDrain['p, T, G] yields &'p T: |(value, ())| value);
 
 /// Iterator over the results of a closure for a set's values, which owns its view: from
 /// [`PinnedSet::into_iter_with`](super::PinnedSet::into_iter_with) and
@@ -72,27 +53,9 @@ impl<T, F, S, G> fmt::Debug for SetIterWith<'_, T, F, S, G> {
 /// ```
 pub struct SetIntoIter<T>(pub(super) IntoIter<T, ()>);
 
-impl<T> Iterator for SetIntoIter<T> {
-    type Item = T;
-
-    #[inline]
-    fn next(&mut self) -> Option<T> {
-        self.0.next().map(|(value, ())| value)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
-}
+forward_iterator!(impl[T] SetIntoIter[T] yields T: |(value, ())| value);
 
 impl<T> ExactSizeIterator for SetIntoIter<T> {}
-impl<T> FusedIterator for SetIntoIter<T> {}
-
-impl<T> fmt::Debug for SetIntoIter<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SetIntoIter").finish_non_exhaustive()
-    }
-}
 
 /// Iterator that takes out values: from [`HashSet::extract_if`](super::HashSet::extract_if).
 #[must_use = "iterators are lazy and do nothing unless consumed; `retain` removes without returning"]
