@@ -151,7 +151,7 @@ impl<P: Payload> Directory<P> {
     #[cold]
     #[inline(never)]
     fn count_if_changed(&self, digest: Digest, key: &Pending<'_, P>) {
-        if self.has_changed(digest, &key.segment, key.version) {
+        if self.has_changed(digest, key.segment, key.version) {
             // As in `find_carefully`: in the segment that is read again.
             self.locate(digest.prefix()).count_retry();
         }

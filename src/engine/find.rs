@@ -61,7 +61,7 @@ impl<P: Payload> Directory<P> {
                 Some(item)
             }
             Probe::Miss if self.is_settled(digest, &segment, stripe, version) => None,
-            Probe::Miss | Probe::Changed => self.find_carefully(digest, &segment, version, &{ eq }),
+            Probe::Miss | Probe::Changed => self.find_carefully(digest, segment, version, &{ eq }),
         }
     }
 
@@ -90,7 +90,7 @@ impl<P: Payload> Directory<P> {
     fn find_carefully(
         &self,
         digest: Digest,
-        before: &Segment<P>,
+        before: SegmentRef<'_, P>,
         version: Version,
         eq: &dyn Fn(P::Item) -> bool,
     ) -> Option<P::Item> {
@@ -112,9 +112,9 @@ impl<P: Payload> Directory<P> {
 
     /// Whether a look-up's segment has been replaced, or its stripe is not at the version that was read. A directory
     /// that has doubled and leads to the same segment has changed nothing.
-    pub(super) fn has_changed(&self, digest: Digest, before: &Segment<P>, version: Version) -> bool {
+    pub(super) fn has_changed(&self, digest: Digest, before: SegmentRef<'_, P>, version: Version) -> bool {
         let place = Place::new(digest, before.buckets().len());
-        !core::ptr::eq(self.locate(digest.prefix()).segment(), before)
+        !core::ptr::eq(self.locate(digest.prefix()).segment(), before.segment())
             || !stripes::unchanged(before.stripe(place), version)
     }
 
@@ -209,8 +209,8 @@ mod tests {
             scene
         }
 
-        fn segment(&self) -> (&Segment<Pointer<u64, ()>>, Place) {
-            let segment = self.table.locate(self.digest.prefix()).segment();
+        fn segment(&self) -> (SegmentRef<'_, Pointer<u64, ()>>, Place) {
+            let segment = self.table.locate(self.digest.prefix());
             (segment, Place::new(self.digest, segment.buckets().len()))
         }
 

@@ -141,13 +141,13 @@ impl<'a, P: Payload, L: DerefMut<Target = State<P>>> Locked<'a, P, L> {
     /// The items in the buckets with their marks.
     #[inline]
     pub(crate) fn residents(&self) -> Residents<'_, P> {
-        Residents::of(&self.segment)
+        Residents::of(self.segment)
     }
 
     /// The same, and separately what the lock guards in addition to the table.
     #[inline]
     pub(crate) fn parts(&mut self) -> (Residents<'_, P>, &mut State<P>) {
-        (Residents::of(&self.segment), &mut self.state)
+        (Residents::of(self.segment), &mut self.state)
     }
 
     /// The item in a slot.

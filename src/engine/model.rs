@@ -4,7 +4,7 @@ use core::ptr::NonNull;
 
 use super::directory::{Directory, Writing};
 use super::payload::Inline;
-use super::segment::{Probe, Segment};
+use super::segment::{Probe, Segment, SegmentRef};
 use super::sizing::{Options, Shape};
 use super::stripes;
 use crate::hash::{Digest, Place};
@@ -69,8 +69,8 @@ impl CopiedAhead {
 
     /// What a late reader finds in the copy, unless it must read again.
     pub fn find_late(&self, key: u64) -> Option<[u64; 2]> {
-        // SAFETY: alive as long as the table.
-        let copy = unsafe { self.copy.as_ref() };
+        // SAFETY: constructed as every segment is, and alive as long as the table.
+        let copy = unsafe { SegmentRef::new(self.copy) };
         let place = Place::new(Digest::mixed(key), 1);
         let stripe = copy.stripe(place);
         let version = stripes::begin(stripe);

@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use super::buckets::Buckets;
 use super::found::Found;
 use super::payload::Payload;
-use super::segment::Segment;
+use super::segment::SegmentRef;
 use super::stripes;
 use super::tags::{SLOTS, tag_at, taken_lanes};
 use crate::hash::{Place, alternate};
@@ -14,7 +14,7 @@ use crate::sync::{AtomicU64, Ordering};
 /// A locked segment's slots: their marks and places, and emptying them. Finds nothing in its overflow. The lock is held as long
 /// as this lives.
 pub(crate) struct Residents<'l, P: Payload> {
-    segment: &'l Segment<P>,
+    segment: SegmentRef<'l, P>,
     buckets: Buckets<P>,
     lock: PhantomData<&'l mut P>,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Residents<'l, P: Payload> {
 impl<'l, P: Payload> Residents<'l, P> {
     /// The slots of a segment whose lock is held as long as this lives.
     #[inline]
-    pub(super) fn of(segment: &'l Segment<P>) -> Self {
+    pub(super) fn of(segment: SegmentRef<'l, P>) -> Self {
         Residents { segment, buckets: segment.buckets(), lock: PhantomData }
     }
 

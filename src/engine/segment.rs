@@ -213,10 +213,11 @@ impl<'d, P: Payload> SegmentRef<'d, P> {
         unsafe { self.segment.cast::<Write<P>>().sub(1).as_ref() }
     }
 
-    /// [`Segment::stripe`].
+    /// The stripe of a bucket pair: of both its buckets, whichever the item is in.
     #[inline(always)]
     pub(crate) fn stripe(self, place: Place) -> &'d AtomicU64 {
-        let index = self.stripe_index(place);
+        // At most `stripe_mask`, and there are `stripe_mask + 1`.
+        let index = ((place.first ^ place.second) & u32::from(self.stripe_mask)) as usize;
         // SAFETY: one of our stripes, which follow the segment in one allocation (`construct`).
         unsafe { self.segment.add(1).cast::<AtomicU64>().add(index).as_ref() }
     }
@@ -384,22 +385,9 @@ impl<P: Payload> Segment<P> {
         unsafe { &*self.stripes.byte_sub(Self::BEFORE_STRIPES).cast::<Write<P>>() }
     }
 
-    /// The stripe of a bucket pair: of both its buckets, whichever the item is in.
-    #[inline(always)]
-    pub(crate) fn stripe(&self, place: Place) -> &AtomicU64 {
-        // SAFETY: one of our stripes.
-        unsafe { &*self.stripes.add(self.stripe_index(place)) }
-    }
-
-    /// Which stripe that is: at most `stripe_mask`, and there are `stripe_mask + 1`.
-    #[inline(always)]
-    fn stripe_index(&self, place: Place) -> usize {
-        ((place.first ^ place.second) & u32::from(self.stripe_mask)) as usize
-    }
-
     /// All stripes.
     pub(crate) fn stripes(&self) -> &[AtomicU64] {
-        // SAFETY: as in `stripe`.
+        // SAFETY: that many have been made (`construct`).
         unsafe { core::slice::from_raw_parts(self.stripes, self.stripe_mask as usize + 1) }
     }
 

@@ -153,7 +153,7 @@ impl<'a, P: Payload> Locked<'a, P> {
             count += 1;
             if !P::NULLABLE {
                 let place = pair(bucket, tag_at(tags, lane), buckets.len());
-                stripes::note_departure(self.segment().stripe(place));
+                stripes::note_departure(self.segment_ref().stripe(place));
             }
         }
         self.set_len(self.len() - count);
