@@ -73,7 +73,8 @@
 //!   wait for a lock, when the thread does so for the first time (1 KB, and more where there are many);
 //! * a record for each of about sixteen owned pins, unless the map or cache has had as many at a time before;
 //! * a cache's lists of keys in the order in which they leave, of keys that have left, of entries that leave in one call, and
-//!   of loads that are under way; a guard's notes on keys that are deleted during a scan;
+//!   of loads that are under way, and of each a key of more than 24 bytes; a guard's notes on keys that are deleted during a
+//!   scan;
 //! * the hashes that `par_from_keys` collects, 8 bytes per key, and those for which a filter that is built from keys has no
 //!   room;
 //! * results that are returned as a whole: filters as bytes, clones, and an iterator's entries, those of one segment at a time.

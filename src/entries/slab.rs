@@ -348,8 +348,11 @@ impl Slab {
             }
         } else if due == Due::Sample {
             let Some(mut surplus) = self.surplus.try_lock() else { return };
-            let free = (self.returned() + self.withheld()).saturating_mul(self.layout.size());
-            if surplus.is_worth_it(free, self.meter.bytes()) && self.begin_release() {
+            let size = self.layout.size();
+            let withheld = || self.withheld().saturating_mul(size);
+            if surplus.is_worth_it(self.returned() * size, withheld, self.meter.bytes())
+                && self.begin_release()
+            {
                 surplus.note_release();
             }
         }

@@ -11,31 +11,41 @@ const LEAST_BYTES: usize = 1 << 20;
 /// How much has been free since the last look, and how much would be worth a release next time.
 #[derive(Debug)]
 pub(super) struct Surplus {
-    /// When the last look was.
+    /// When the last look was, or the first sample.
     looked: Instant,
-    /// The fewest bytes that were free at any sample since then.
-    fewest_bytes: usize,
+    /// The fewest bytes that were free at any sample since then; `None` before the first one.
+    fewest_bytes: Option<usize>,
     /// As of the last look.
     idle_bytes: usize,
     least_bytes: usize,
 }
 
 impl Surplus {
-    /// Nothing is free at first.
     pub(super) fn new() -> Self {
-        Surplus { looked: Instant::now(), fewest_bytes: 0, idle_bytes: 0, least_bytes: LEAST_BYTES }
+        Surplus { looked: Instant::now(), fewest_bytes: None, idle_bytes: 0, least_bytes: LEAST_BYTES }
     }
 
     /// Takes a sample: how many bytes are free now, of so many in all. Returns whether to release them: once a second at most,
-    /// if half of all bytes, and at least `least_bytes`, were free at each sample since the last look.
-    pub(super) fn is_worth_it(&mut self, free: usize, bytes: usize) -> bool {
-        self.fewest_bytes = self.fewest_bytes.min(free);
+    /// if half of all bytes, and at least `least_bytes`, were free at each sample since the last look. What `withheld` returns
+    /// is free as well; it is called once a second.
+    pub(super) fn is_worth_it(
+        &mut self,
+        free: usize,
+        withheld: impl FnOnce() -> usize,
+        bytes: usize,
+    ) -> bool {
         let now = Instant::now();
+        let Some(fewest) = self.fewest_bytes else {
+            (self.looked, self.fewest_bytes) = (now, Some(free));
+            return false;
+        };
+        let fewest = fewest.min(free);
         if now.duration_since(self.looked) < IDLE_FOR {
+            self.fewest_bytes = Some(fewest);
             return false;
         }
-        (self.looked, self.idle_bytes) = (now, self.fewest_bytes);
-        self.fewest_bytes = free;
+        (self.looked, self.fewest_bytes) = (now, Some(free));
+        self.idle_bytes = fewest.saturating_add(withheld());
         let is_worth_it = self.idle_bytes >= self.least_bytes && self.idle_bytes >= bytes / 2;
         if !is_worth_it {
             // If less is idle than when a release was in vain, twice that amount is worth another.
@@ -52,8 +62,7 @@ impl Surplus {
 
     /// Notes that a release has ended: while it took pieces out, few were there, which says nothing about how many are used.
     pub(super) fn begin_anew(&mut self) {
-        self.looked = Instant::now();
-        self.fewest_bytes = usize::MAX;
+        self.fewest_bytes = None;
     }
 
     /// Makes less worth a release.
@@ -80,9 +89,13 @@ mod tests {
         let mut surplus = Surplus::new();
         let mut ask = |free, bytes| {
             surplus.begin_anew();
-            assert!(!surplus.is_worth_it(usize::MAX, bytes), "it has not been free for long");
+            for _ in 0..2 {
+                let withheld = || unreachable!("it has not been free for long");
+                assert!(!surplus.is_worth_it(usize::MAX, withheld, bytes));
+            }
             surplus.age();
-            let is_worth_it = surplus.is_worth_it(free, bytes);
+            // Wherever it is.
+            let is_worth_it = surplus.is_worth_it(free / 3, || free - free / 3, bytes);
             if is_worth_it {
                 surplus.note_release();
             }
@@ -100,8 +113,9 @@ mod tests {
         // There was no memory to begin the release.
         for _ in 0..3 {
             surplus.begin_anew();
+            assert!(!surplus.is_worth_it(BYTES, || 0, BYTES));
             surplus.age();
-            assert!(surplus.is_worth_it(BYTES, BYTES));
+            assert!(surplus.is_worth_it(BYTES, || 0, BYTES));
         }
     }
 
@@ -110,11 +124,11 @@ mod tests {
         let mut surplus = Surplus::new();
         let mut look = |samples: &[usize]| {
             let (last, others) = samples.split_last().expect("one at least");
-            assert!(others.iter().all(|&free| !surplus.is_worth_it(free, BYTES)));
+            assert!(others.iter().all(|&free| !surplus.is_worth_it(free, || BYTES, BYTES)));
             surplus.age();
-            surplus.is_worth_it(*last, BYTES)
+            surplus.is_worth_it(*last, || 0, BYTES)
         };
-        assert!(!look(&[BYTES; 3]), "nothing was free at first");
+        assert!(!look(&[BYTES]), "the first sample is of one moment");
         assert!(look(&[BYTES; 3]));
         assert!(!look(&[BYTES, 0, BYTES]) && !look(&[BYTES, BYTES, 0]));
         assert!(!look(&[BYTES]), "nothing was free at the last look");
@@ -122,6 +136,6 @@ mod tests {
         assert!(!look(&[0]));
         surplus.begin_anew();
         surplus.age();
-        assert!(surplus.is_worth_it(BYTES, BYTES));
+        assert!(!surplus.is_worth_it(BYTES, || 0, BYTES), "while it is released, nothing is free");
     }
 }

@@ -105,8 +105,10 @@ impl<K: Eq + Clone, V> Flights<K, V> {
         // For a new flight, which is nearly always needed. Not under the lock, because `Clone` is the user's.
         let own_key = Erased::new(key.clone());
         match join(self.shard(digest), stack, digest, own_key, &self.is_key(key)) {
-            Joined::Leader(lead) => Join::Leader(Flight::new(lead)),
-            Joined::Follower(follower) => Join::Follower(Wait::new(follower)),
+            // SAFETY: of these flights.
+            Joined::Leader(lead) => Join::Leader(unsafe { Flight::new(lead) }),
+            // SAFETY: of these flights.
+            Joined::Follower(follower) => Join::Follower(unsafe { Wait::new(follower) }),
             Joined::Recursion => Join::Recursion,
         }
     }
@@ -116,7 +118,8 @@ impl<K: Eq + Clone, V> Flights<K, V> {
     pub(crate) fn lead(&self, digest: Digest, key: &K) -> Option<Landing<'_, K, V>> {
         let own_key = Erased::new(key.clone());
         let lead = lead(self.shard(digest), digest, own_key, &self.is_key(key))?;
-        Some(Landing::new(Flight::new(lead)))
+        // SAFETY: of these flights.
+        Some(Landing::new(unsafe { Flight::new(lead) }))
     }
 
     /// Leads the flight of a key whose value is due, unless another caller leads it [F8].
@@ -130,7 +133,9 @@ impl<K: Eq + Clone, V> Flights<K, V> {
             return None;
         }
         let own_key = Erased::new(key.to_key());
-        Some(Flight::new(lead(shard, digest, own_key, &is_key)?).refreshing())
+        let lead = lead(shard, digest, own_key, &is_key)?;
+        // SAFETY: of these flights.
+        Some(unsafe { Flight::new(lead) }.refreshing())
     }
 }
 

@@ -128,7 +128,7 @@ impl Drop for Lead<'_> {
 #[cold]
 fn leave(at: &At<'_>) {
     let mut next = None;
-    let ended = at.end_if(|entry| {
+    let mut ended = at.end_if(|entry| {
         entry.led = false;
         entry.closed = false;
         // Followers of a stale flight cannot take over: the key may have another flight by now. They join that.
@@ -139,7 +139,7 @@ fn leave(at: &At<'_>) {
         ends
     });
     wake(next);
-    wake_all(ended);
+    wake_all(&mut ended);
 }
 
 /// Leads a flight of a cache with these keys and values.
@@ -149,7 +149,12 @@ pub(crate) struct Flight<'a, K, V> {
 }
 
 impl<'a, K, V> Flight<'a, K, V> {
-    pub(super) fn new(lead: Lead<'a>) -> Self {
+    /// Says which types a lead is about.
+    ///
+    /// # Safety
+    ///
+    /// It is of a `Flights<K, V>`.
+    pub(super) unsafe fn new(lead: Lead<'a>) -> Self {
         Flight { lead, of: PhantomData }
     }
 
@@ -192,7 +197,7 @@ impl<'a, K, V> Flight<'a, K, V> {
     /// Ends the flight without a value, because the key has one, or because none was loaded [L6]. Each follower looks the key
     /// up itself: it may have joined after the key's value had left the cache [F2].
     pub(super) fn call_off(mut self) {
-        wake_all(self.lead.end());
+        wake_all(&mut self.lead.end());
     }
 }
 
@@ -202,16 +207,17 @@ pub(crate) struct Landing<'a, K, V> {
     /// Dropped first: a follower that is woken as the flight ends may ask for the key, even at once and on this thread.
     running: Running,
     flight: Flight<'a, K, V>,
+    /// Dropped last.
     ended: Ended,
 }
 
-/// What is left of a flight that [has ended with its value put](Landing::has_put): its key, to be dropped unlocked.
+/// What is left of a flight that has ended: its key, to be dropped unlocked, and followers, to be woken.
 struct Ended(Option<Entry>);
 
 impl Drop for Ended {
     #[inline]
     fn drop(&mut self) {
-        wake_all(self.0.take());
+        wake_all(&mut self.0);
     }
 }
 
@@ -266,24 +272,16 @@ impl<'a, K, V> Landing<'a, K, V> {
 
     /// [`Flight::call_off`].
     pub(crate) fn call_off(mut self) {
-        let ended = self.flight.lead.end();
-        self.wake(ended);
+        self.ended = Ended(self.flight.lead.end());
     }
 
     /// Ends the flight with its loader's error. If the key was written to meanwhile, nobody else gets the error: the key may
     /// have a value by now.
     pub(super) fn fail(mut self, failure: Failure) {
-        let ended = match self.is_stale() {
+        self.ended = Ended(match self.is_stale() {
             true => self.flight.lead.end(),
             false => self.flight.lead.end_with(|| Err(failure)),
-        };
-        self.wake(ended);
-    }
-
-    /// Called by the thread that has ended the flight.
-    fn wake(self, ended: Option<Entry>) {
-        drop(self.running);
-        wake_all(ended);
+        });
     }
 }
 
@@ -291,9 +289,9 @@ impl<K, V: Clone> Landing<'_, K, V> {
     /// Ends the flight with a loaded value, whether the cache has kept it or not: each follower gets a clone [F3]. From then on
     /// this thread may ask for the key.
     pub(crate) fn land(mut self, value: &V) {
-        let result = || Ok(Erased::new(value.clone()));
-        let ended = self.ended.0.take().or_else(|| self.flight.lead.end_with(result));
-        self.wake(ended);
+        if self.ended.0.is_none() {
+            self.ended = Ended(self.flight.lead.end_with(|| Ok(Erased::new(value.clone()))));
+        }
     }
 }
 
@@ -310,20 +308,22 @@ pub(super) fn wake(sleepers: impl IntoIterator<Item = Waker>) {
 /// Wakes all sleeping followers of a flight that has ended, and then drops what is left of it: the key's drop may panic, or
 /// that of a value for which nobody waits any more. Not under a lock.
 #[inline]
-fn wake_all(ended: Option<Entry>) {
-    if let Some(entry) = ended {
-        wake_and_drop(entry);
+fn wake_all(ended: &mut Option<Entry>) {
+    if ended.is_some() {
+        wake_and_drop(ended);
     }
 }
 
-fn wake_and_drop(mut entry: Entry) {
-    if !entry.has_sleepers() && !std::thread::panicking() {
+/// The same where something is left. In place: a flight is a whole line.
+fn wake_and_drop(ended: &mut Option<Entry>) {
+    if !ended.as_ref().is_some_and(Entry::has_sleepers) && !std::thread::panicking() {
         // This is the usual case: nobody is left asleep if the drop panics, and the panic goes on by itself.
-        return drop(entry);
+        *ended = None;
+        return;
     }
     let mut panic = FirstPanic::default();
-    panic.call(|| wake(entry.take_sleepers()));
-    panic.call(|| drop(entry));
+    panic.call(|| wake(ended.iter_mut().flat_map(Entry::take_sleepers)));
+    panic.call(|| *ended = None);
     panic.go_on();
 }
 

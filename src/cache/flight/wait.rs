@@ -159,13 +159,22 @@ pub(super) struct Wait<'a, K, V> {
 }
 
 impl<'a, K, V> Wait<'a, K, V> {
-    pub(super) fn new(follower: Follower<'a>) -> Self {
+    /// Says which types a follower is about.
+    ///
+    /// # Safety
+    ///
+    /// It is of a `Flights<K, V>`.
+    pub(super) unsafe fn new(follower: Follower<'a>) -> Self {
         Wait { follower, of: PhantomData }
     }
 
     /// [`Follower::try_lead`].
     pub(super) fn try_lead(self) -> Result<Flight<'a, K, V>, Self> {
-        self.follower.try_lead().map(Flight::new).map_err(Self::new)
+        match self.follower.try_lead() {
+            // SAFETY: of the same flight.
+            Ok(lead) => Ok(unsafe { Flight::new(lead) }),
+            Err(follower) => Err(Wait { follower, of: PhantomData }),
+        }
     }
 }
 
@@ -173,14 +182,14 @@ impl<'a, K, V: Clone> Wait<'a, K, V> {
     /// The result of the wait, if it has ended.
     pub(super) fn ended(mut self) -> Option<Waited<'a, K, V>> {
         match self.follower.poll(Waker::noop()) {
-            Poll::Ready(end) => Some(waited(end)),
+            Poll::Ready(end) => Some(waited(end, self.of)),
             Poll::Pending => None,
         }
     }
 
     /// [`Follower::block`].
     pub(super) fn block(self, until: Option<Instant>) -> Option<Waited<'a, K, V>> {
-        self.follower.block(until).map(waited)
+        self.follower.block(until).map(|end| waited(end, self.of))
     }
 }
 
@@ -188,14 +197,16 @@ impl<'a, K, V: Clone> Future for Wait<'a, K, V> {
     type Output = Waited<'a, K, V>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.follower.poll(cx.waker()).map(waited)
+        let of = self.of;
+        self.follower.poll(cx.waker()).map(|end| waited(end, of))
     }
 }
 
-/// The result of a wait that has ended.
-fn waited<'a, K, V: Clone>(end: End<'a>) -> Waited<'a, K, V> {
+/// The result of a wait that has ended, and was one of a `Wait<K, V>`.
+fn waited<'a, K, V: Clone>(end: End<'a>, _: Of<'a, K, V>) -> Waited<'a, K, V> {
     let outcome = match end {
-        End::Lead(lead) => return Waited::Lead(Flight::new(lead)),
+        // SAFETY: of the same flight.
+        End::Lead(lead) => return Waited::Lead(unsafe { Flight::new(lead) }),
         End::Outcome(outcome) => outcome,
     };
     let waited = match outcome.as_ref().and_then(|outcome| outcome.get()) {
