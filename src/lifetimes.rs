@@ -55,6 +55,10 @@ must_not_shorten! {
     ValuesOfMappedCacheRef: "koel::MappedCacheRef<'s, (), (), T>";
     KeysOfCacheEntry: "koel::CacheEntry<'s, T, ()>";
     ValuesOfCacheEntry: "koel::CacheEntry<'s, (), T>";
+    KeysOfReservation: "koel::Reservation<'s, T, ()>";
+    ValuesOfReservation: "koel::Reservation<'s, (), T>";
+    KeysOfDetachedReservation: "koel::DetachedReservation<'s, T, ()>";
+    ValuesOfDetachedReservation: "koel::DetachedReservation<'s, (), T>";
     KeysOfCacheBuilder: "(koel::CacheBuilder<T, ()>, &'s ())";
     ValuesOfCacheBuilder: "(koel::CacheBuilder<(), T>, &'s ())";
 }
