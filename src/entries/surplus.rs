@@ -11,10 +11,9 @@ const LEAST_BYTES: usize = 1 << 20;
 /// How much has been free since the last look, and how much would be worth a release next time.
 #[derive(Debug)]
 pub(super) struct Surplus {
-    /// When the last look was, or the first sample.
-    looked: Instant,
-    /// The fewest bytes that were free at any sample since then; `None` before the first one.
-    fewest_bytes: Option<usize>,
+    /// When the last look was, or the first sample, and the fewest bytes that were free at any sample since; `None` before the
+    /// first one.
+    since: Option<(Instant, usize)>,
     /// As of the last look.
     idle_bytes: usize,
     least_bytes: usize,
@@ -22,12 +21,12 @@ pub(super) struct Surplus {
 
 impl Surplus {
     pub(super) fn new() -> Self {
-        Surplus { looked: Instant::now(), fewest_bytes: None, idle_bytes: 0, least_bytes: LEAST_BYTES }
+        Surplus { since: None, idle_bytes: 0, least_bytes: LEAST_BYTES }
     }
 
     /// Takes a sample: how many bytes are free now, of so many in all. Returns whether to release them: once a second at most,
     /// if half of all bytes, and at least `least_bytes`, were free at each sample since the last look. What `withheld` returns
-    /// is free as well; it is called once a second.
+    /// is free as well; it is called at the looks only.
     pub(super) fn is_worth_it(
         &mut self,
         free: usize,
@@ -35,16 +34,16 @@ impl Surplus {
         bytes: usize,
     ) -> bool {
         let now = Instant::now();
-        let Some(fewest) = self.fewest_bytes else {
-            (self.looked, self.fewest_bytes) = (now, Some(free));
+        let Some((looked, fewest)) = self.since else {
+            self.since = Some((now, free));
             return false;
         };
         let fewest = fewest.min(free);
-        if now.duration_since(self.looked) < IDLE_FOR {
-            self.fewest_bytes = Some(fewest);
+        if now.duration_since(looked) < IDLE_FOR {
+            self.since = Some((looked, fewest));
             return false;
         }
-        (self.looked, self.fewest_bytes) = (now, Some(free));
+        self.since = Some((now, free));
         self.idle_bytes = fewest.saturating_add(withheld());
         let is_worth_it = self.idle_bytes >= self.least_bytes && self.idle_bytes >= bytes / 2;
         if !is_worth_it {
@@ -62,7 +61,7 @@ impl Surplus {
 
     /// Notes that a release has ended: while it took pieces out, few were there, which says nothing about how many are used.
     pub(super) fn begin_anew(&mut self) {
-        self.fewest_bytes = None;
+        self.since = None;
     }
 
     /// Makes less worth a release.
@@ -74,7 +73,7 @@ impl Surplus {
     /// Moves the last look into the past by the time that pieces must be idle.
     #[cfg(test)]
     pub(super) fn age(&mut self) {
-        self.looked -= IDLE_FOR;
+        self.since = self.since.map(|(looked, fewest)| (looked - IDLE_FOR, fewest));
     }
 }
 

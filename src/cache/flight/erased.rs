@@ -19,8 +19,8 @@ pub(super) struct Erased {
     drop: unsafe fn(*mut ()),
 }
 
-// SAFETY: what may be done with a value that is not `Send` or not `Sync` is for the typed handles to say: `Of` is as its types
-// are.
+// SAFETY: all `Erased` are in a `Flights<K, V>` and what borrows it, and leave `cache/flight` only in handles that have an
+// `Of<K, V>`. Those are `Send` and `Sync` only where keys may be sent, and values sent and shared; `Flights` argues for itself.
 unsafe impl Send for Erased {}
 // SAFETY: as above.
 unsafe impl Sync for Erased {}
@@ -31,6 +31,7 @@ const fn fits<T>() -> bool {
 }
 
 impl Erased {
+    /// Takes a value over. Allocates if it does not fit.
     #[inline]
     pub(super) fn new<T>(value: T) -> Self {
         // Not dropped before there is a value in it.
@@ -52,7 +53,7 @@ impl Erased {
     ///
     /// # Safety
     ///
-    /// It was made of a `T`, and the caller may share it as its typed handle says.
+    /// It was made of a `T`, which is `Sync` if several threads may call this at a time.
     #[inline]
     pub(super) unsafe fn get<T>(&self) -> &T {
         // SAFETY: the caller's; `new` has written one or the other, and nobody has a mutable reference to it.

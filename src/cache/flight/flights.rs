@@ -273,7 +273,7 @@ impl<K, V> Flights<K, V> {
     /// Costs a fence and a load while nothing is loaded in this shard.
     #[inline]
     pub(crate) fn invalidate<Q: ?Sized + Equivalent<K>>(&self, digest: Digest, key: &Q) {
-        // Pairs with `join`'s, before the loader runs: either that flight's count is seen here, or the loader sees what came
+        // Pairs with `start`'s, before the loader runs: either that flight's count is seen here, or the loader sees what came
         // before this.
         fence(Ordering::SeqCst);
         let shard = self.shard(digest);
@@ -291,7 +291,7 @@ impl<K, V> Flights<K, V> {
 
     /// [`Self::invalidate`] for all keys.
     pub(crate) fn invalidate_all(&self) {
-        // Pairs with `join`'s, as that of `invalidate` does [F5].
+        // Pairs with `start`'s, as that of `invalidate` does [F5].
         fence(Ordering::SeqCst);
         for shard in self.shards.iter().filter(|shard| !shard.is_idle()) {
             shard.invalidate_all();
@@ -319,7 +319,7 @@ impl<K, V, Q: ?Sized + Equivalent<K>> Deciding<'_, K, V, Q> {
 /// On a panic: marks all flights of the digest, because comparing keys may panic a second time.
 impl<K, V, Q: ?Sized> Drop for Deciding<'_, K, V, Q> {
     fn drop(&mut self) {
-        // As in `invalidate`: pairs with `join`'s.
+        // As in `invalidate`: pairs with `start`'s.
         fence(Ordering::SeqCst);
         self.flights.shard(self.digest).invalidate_digest(self.digest);
     }

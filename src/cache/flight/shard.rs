@@ -3,7 +3,7 @@
 //! A shard's lock guards its flights; it is a leaf: of others' code, only the keys' `Eq`, which may look keys up and write
 //! nothing [E3], and the cloning of wakers run under it.
 //!
-//! A shard does not know the type of its keys: who calls it passes a function that says which one is meant.
+//! A shard does not know the type of its keys: its callers pass a function that says which one is meant.
 
 use core::fmt;
 
@@ -82,7 +82,7 @@ impl Shard {
     /// Whether none of its keys is being loaded.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
-        // Relaxed: ordered by the fences of `join` and `invalidate`.
+        // Relaxed: ordered by the fences of `flights::start` and `invalidate`.
         self.loads.load(Ordering::Relaxed) == 0
     }
 
@@ -138,7 +138,7 @@ impl Shard {
     #[inline]
     pub(super) fn start(&self, table: &mut ShardTable, digest: Digest, key: Erased) -> u64 {
         let number = table.insert(digest, key);
-        // Relaxed: ordered by `join`'s fence.
+        // Relaxed: ordered by the fence of `flights::start`.
         self.loads.store(table.len(), Ordering::Relaxed);
         number
     }
